@@ -282,8 +282,8 @@ class Project:
         `every` is for streams without a `schedule:`; `tell` is called after every run.
         """
         streams, context = self.streams(*names, **chosen), self._context()
-        with watching(self.config, self.lakes, self.registry, tell) as told:
-            watch_streams(streams, context, every=every, parallel=parallel, tell=told)
+        with watching(self.config, self.lakes, self.registry, tell) as after_run:
+            watch_streams(streams, context, every=every, parallel=parallel, tell=after_run)
 
     def resync(self, name: str, *, replace: bool = False, on_event: Listener | None = None) -> RunReport:
         """Reloads a stream whose source no longer continues what was loaded, by comparing and repairing its table.

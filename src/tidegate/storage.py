@@ -151,10 +151,10 @@ class Disk:
         self, path: str, *, depth: int | None, skip: Callable[[str], bool] | None, at_work: bool
     ) -> dict[str, dict[str, Any]]:
         """Every file, see `Store.walk`; links are followed, and no folder is entered again on its own way down."""
-        gone = (FileNotFoundError,) if at_work else ()
+        missing = (FileNotFoundError,) if at_work else ()
 
         def below(folder: str, level: int, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-            with suppress(*gone):
+            with suppress(*missing):
                 status = Path(folder).stat()
                 here = (status.st_dev, status.st_ino)
                 if here in above:
@@ -165,7 +165,7 @@ class Disk:
                             if level != depth and not (skip and skip(entry.name)):
                                 yield from below(entry.path, level + 1, (*above, here))
                         elif entry.is_file():
-                            with suppress(*gone):
+                            with suppress(*missing):
                                 yield entry.path, _of_stat(entry.stat())
 
         return dict(below(path, 0, ())) if self.exists(path) else {}

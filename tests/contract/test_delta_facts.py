@@ -121,9 +121,9 @@ def test_a_load_may_merge_twice(lake: Lake) -> None:
     lake.load(target, Mode.APPEND, A, A, B)
     staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.MERGE_PARTITIONS))
     rows = lake.rows(A)
-    staging.merge(rows.selectExpr("*", "true AS gone"), prune=(), skip_equal=False, gone="gone")
+    staging.merge(rows.selectExpr("*", "true AS gone"), prune=(), skip_equal=False, delete_if="gone")
     assert [row.id for row in staging.read().collect()] == [2]
-    staging.merge(rows.selectExpr("*", "false AS gone"), prune=(), skip_equal=False, gone="gone")
+    staging.merge(rows.selectExpr("*", "false AS gone"), prune=(), skip_equal=False, delete_if="gone")
     assert lake.ids(target) == [1, 2]
 
 

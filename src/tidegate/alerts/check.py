@@ -109,9 +109,9 @@ def _unknown(judged: Mapping[str, Judgement]) -> set[tuple[str, str]]:
 
 
 def _messages(
-    config: Config, stream: Situation, told: tuple[str, Incident, Alarm | None], now: datetime
+    config: Config, stream: Situation, change: tuple[str, Incident, Alarm | None], now: datetime
 ) -> list[Notice]:
-    kind, incident, alarm = told
+    kind, incident, alarm = change
     if kind == "recovered" and not config.alerts.recovered:
         return []
     where = f"table {stream.status.target}, project {config.name}"

@@ -93,13 +93,13 @@ def _of_last_run(stream: Situation) -> Iterator[Alarm]:
     if status.last_outcome not in (Result.FAILED, Result.STOPPED):
         return
     error = status.last_error or {}
-    told = ": ".join(filter(None, (error.get("code"), error.get("message")))) or "the run did not say why"
+    error_text = ": ".join(filter(None, (error.get("code"), error.get("message")))) or "the run did not say why"
     rule = BY_CODE.get(error.get("code", ""), "run_failed")
     command = f"tidegate history {_name(status)}"
     if rule == "verification_differs":
         command = f"tidegate verify {_name(status)} --level rows"
     seen = status.acknowledged_at is not None
-    yield _alarm(stream, rule, _hinted(told, error.get("hint")), command, since=status.last_run_at, seen=seen)
+    yield _alarm(stream, rule, _hinted(error_text, error.get("hint")), command, since=status.last_run_at, seen=seen)
 
 
 def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
@@ -129,10 +129,10 @@ def _of_history(stream: Situation, rules: AlertRules, now: datetime) -> Iterator
         yield _alarm(stream, "failed_within", why, history, since=failed)
     load, changes = recent.columns_changed
     if changes and recent.columns_at is not None and now - recent.columns_at <= EVENT_LASTS:
-        told = ", ".join(f"{each.get('column')} ({str(each.get('kind')).replace('_', ' ')})" for each in changes)
+        listed = ", ".join(f"{each.get('column')} ({str(each.get('kind')).replace('_', ' ')})" for each in changes)
         command = f"tidegate show {_name(stream.status)}"
         yield _alarm(
-            stream, f"schema_changed:{load[:16]}", f"columns changed: {told}", command, since=recent.columns_at
+            stream, f"schema_changed:{load[:16]}", f"columns changed: {listed}", command, since=recent.columns_at
         )
     if rules.query_slower is not None and len(recent.query_seconds) > FEWEST_RUNS:
         took, *before = recent.query_seconds
@@ -171,8 +171,8 @@ def _alarm(  # noqa: PLR0913 - what an alarm says
     return Alarm(rule=rule, uid=status.uid, stream=status.stream, why=why, since=since, command=command, seen=seen)
 
 
-def _hinted(told: str, hint: str | None) -> str:
-    return f"{told}\n{hint}" if hint else told
+def _hinted(text: str, hint: str | None) -> str:
+    return f"{text}\n{hint}" if hint else text
 
 
 def _name(status: StreamStatus) -> str:

@@ -49,14 +49,14 @@ def watching(
             if ended.is_set():
                 return
 
-    def told(result: T) -> None:
+    def after_run(result: T) -> None:
         asked.set()
         tell(result)
 
     thread = threading.Thread(target=look, name="alerts", daemon=True)
     thread.start()
     try:
-        yield told
+        yield after_run
     finally:
         ended.set()
         asked.set()

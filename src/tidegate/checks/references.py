@@ -80,7 +80,7 @@ class References:
         """The values of the other table's columns, under the names of the columns that refer to them."""
         rows = self.lakes[self._there.lake].read(session, self._there, None)
         renamed = zip(self._fields, self.columns, strict=True)
-        return rows.selectExpr(*(f"{quote(theirs)} AS {quote(mine)}" for theirs, mine in renamed))
+        return rows.selectExpr(*(f"{quote(referenced)} AS {quote(own)}" for referenced, own in renamed))
 
     def reason(self) -> str:
         """Which columns, and which table."""

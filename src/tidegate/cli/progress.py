@@ -48,15 +48,15 @@ def progress(shell: Shell, *, with_json: bool = True) -> Iterator[Listener]:
 class _Seldom:
     """Of the events that tell how far a stage is, one every `SELDOM` seconds a stream; all others."""
 
-    told: dict[str, float] = field(default_factory=dict)
+    shown_at: dict[str, float] = field(default_factory=dict)
 
     def passes(self, event: Event) -> bool:
         if event.moment is not Moment.WORKING:
-            self.told.pop(event.stream, None)
+            self.shown_at.pop(event.stream, None)
         elif event.share is not None:
-            if event.seconds - self.told.get(event.stream, 0.0) < SELDOM:
+            if event.seconds - self.shown_at.get(event.stream, 0.0) < SELDOM:
                 return False
-            self.told[event.stream] = event.seconds
+            self.shown_at[event.stream] = event.seconds
         return True
 
 
@@ -137,12 +137,12 @@ def _live(redact: Callable[[str], str]) -> Iterator[Listener]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.table import Column  # noqa: PLC0415 - as above
 
-    told = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    detail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=7),
-        TextColumn("{task.fields[told]}", markup=False, table_column=told),
+        TextColumn("{task.fields[told]}", markup=False, table_column=detail),
         TimeElapsedColumn(),
     )
     console = Console(file=sys.stderr, highlight=False)
@@ -168,8 +168,8 @@ class _Live:
             self._tasks[event.stream] = self._bars.add_task(name, total=len(STAGES), told="")
         if event.moment is Moment.RETRY:
             self._say(f"{name}  retry in {event.seconds:.1f} s: {event.detail}", "yellow")
-        told = {Moment.BEGUN: "", Moment.WORKING: f"{event.stage}  {_at_work(event)}"}
-        text = told.get(event.moment, f"{event.stage}  {event.detail}".rstrip())
+        texts = {Moment.BEGUN: "", Moment.WORKING: f"{event.stage}  {_at_work(event)}"}
+        text = texts.get(event.moment, f"{event.stage}  {event.detail}".rstrip())
         done = STAGES.index(event.stage) + (event.moment is Moment.DONE)
         self._bars.update(self._tasks[event.stream], completed=done, told=self._redact(text), refresh=True)
 

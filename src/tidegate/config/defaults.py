@@ -61,10 +61,10 @@ def complete(stream: Node, defaults: Node, problems: Problems) -> Node:
     options = {key: node for key, node in defaults.items.items() if key not in INHERITED}
     entries = {**inherited, **stream.items}
     for key in MERGED:
-        mine, theirs = stream.get(key), inherited.get(key)
-        if mine is not None and theirs is not None:
+        stated, inherited_value = stream.get(key), inherited.get(key)
+        if stated is not None and inherited_value is not None:
             with problems.kept():
-                entries[key] = dataclasses.replace(mine, value={**theirs.items, **mine.items})
+                entries[key] = dataclasses.replace(stated, value={**inherited_value.items, **stated.items})
     parts: dict[str, Callable[[Node], Node]] = {
         "source": _with_source_kind,
         "target": lambda node: node,

@@ -65,8 +65,8 @@ def deep_merge(base: Node, over: Node) -> Node:
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
     for key in DIFFERENT:
-        mine, theirs = over.value.get(key), base.value.get(key)
-        if mine is not None and mine.plain() != (theirs.plain() if theirs is not None else None):
+        new, old = over.value.get(key), base.value.get(key)
+        if new is not None and new.plain() != (old.plain() if old is not None else None):
             return over
     both = {key: deep_merge(base.value[key], node) if key in base.value else node for key, node in over.value.items()}
     return dataclasses.replace(base, value={**base.value, **both})
@@ -80,9 +80,9 @@ def _refuse_strange(base: Node, name: str, profile: Node) -> None:
     with problems.kept():
         profile.refuse_unknown(KEYS)
     for section in NAMED:
-        mine, theirs = profile.get(section), base.get(section)
-        known = theirs.items if theirs is not None else {"lake": None} if section == "lakes" else {}
-        for each, node in mine.items.items() if mine is not None else ():
+        stated, base_section = profile.get(section), base.get(section)
+        known = base_section.items if base_section is not None else {"lake": None} if section == "lakes" else {}
+        for each, node in stated.items.items() if stated is not None else ():
             if each not in known:
                 problems.found.append(node.mark.error(f"is not under `{section}:`; {suggest(each, known)}"))
     problems.refuse()
@@ -93,20 +93,20 @@ def _refuse_shared(base: Node, profiles: Mapping[str, Node], profile: str) -> No
 
     Values with a reference are taken as different: the variables of each environment tell them apart.
     """
-    problems, mine = Problems(), profiles[profile]
-    whole = deep_merge(base, mine)
+    problems, own = Problems(), profiles[profile]
+    whole = deep_merge(base, own)
     others = {f"profile {name!r}": deep_merge(base, node) for name, node in profiles.items() if name != profile}
     for other, node in {"the project without a profile": base, **others}.items():
         if (same := _stated(whole.get("registry"))) is not None and same == _stated(node.get("registry")):
             text = f"would share the registry of {other}, and with it the positions of all streams"
             hint = f"Give it its own: `{SECTION}: {{{profile}: {{registry: …}}}}`, or leave `registry:` out everywhere."
-            problems.found.append(mine.mark.error(text, hint=hint))
+            problems.found.append(own.mark.error(text, hint=hint))
         for name, lake in _lakes(whole).items():
-            theirs = next((each for each, one in _lakes(node).items() if _places(lake) & _places(one)), None)
-            if theirs is not None:
-                text = f"would write into the tables that {other} has in lake {theirs!r}"
+            shared = next((each for each, one in _lakes(node).items() if _places(lake) & _places(one)), None)
+            if shared is not None:
+                text = f"would write into the tables that {other} has in lake {shared!r}"
                 hint = f"Give it its own place: `{SECTION}: {{{profile}: {{lakes: {{{name}: …}}}}}}`."
-                problems.found.append(mine.mark.error(text, hint=hint))
+                problems.found.append(own.mark.error(text, hint=hint))
     problems.refuse()
 
 

@@ -89,9 +89,9 @@ def json_schema() -> dict[str, Any]:
 
 def _alerts() -> dict[str, Any]:
     own = schema_of(AlertOptions, hidden=("channels", "rules"))
-    told = descriptions(AlertOptions)
-    channels = {**_mapping(schema_of(Channel)), "description": told["channels"]}
-    rules = {**schema_of(AlertRules), "description": told["rules"]}
+    texts = descriptions(AlertOptions)
+    channels = {**_mapping(schema_of(Channel)), "description": texts["channels"]}
+    rules = {**schema_of(AlertRules), "description": texts["rules"]}
     return _closed({"channels": channels, "rules": rules, **own["properties"]})
 
 
@@ -140,9 +140,9 @@ def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:
 
 def _option(kinds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A key that one strategy or several have, each in its own meaning."""
-    told = [f"`{kind}`: {schema['description']}" for kind, schema in kinds.items() if "description" in schema]
+    texts = [f"`{kind}`: {schema['description']}" for kind, schema in kinds.items() if "description" in schema]
     one = next(iter(kinds.values())) if len(kinds) == 1 else {"anyOf": list(kinds.values())}
-    return {**one, "description": "\n\n".join(told)} if told else dict(one)
+    return {**one, "description": "\n\n".join(texts)} if texts else dict(one)
 
 
 def _connection() -> dict[str, Any]:

@@ -221,7 +221,7 @@ class Checked:
             its key, or `prune` alone names the keys.
         prune: literal bounds of the rows, derived from the rows themselves.
         skip_equal: rows that the table holds in every column already are left alone.
-        gone: the keys that are deleted as well; None for none.
+        deleted_keys: the keys that are deleted as well; None for none.
         skipped: why nothing was written, where what differs is not worth a load.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
         folded: what the rows were made of, where they were events.

@@ -80,10 +80,10 @@ class Estimate:
     measured: Cost | None = None
 
     def __str__(self) -> str:
-        told = f"{self.way}: about {self.seconds:.1f} s for {self.rows} rows"
+        text = f"{self.way}: about {self.seconds:.1f} s for {self.rows} rows"
         if self.measured is None:
-            return f"{told} (a guess: not measured yet)"
-        return f"{told} (the last one took {self.measured.seconds:.1f} s for {self.measured.rows} rows)"
+            return f"{text} (a guess: not measured yet)"
+        return f"{text} (the last one took {self.measured.seconds:.1f} s for {self.measured.rows} rows)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,9 +70,9 @@ class Manifest:
         """Of all files together."""
         return sum(file.size for file in self.files.values())
 
-    def loaded(self, files: Iterable[File], gone: Iterable[str] = ()) -> Manifest:
+    def loaded(self, files: Iterable[File], deleted: Iterable[str] = ()) -> Manifest:
         """The manifest once these files are in the table, and the rows of those that are `gone` are not."""
-        without = {path: file for path, file in self.files.items() if path not in set(gone)}
+        without = {path: file for path, file in self.files.items() if path not in set(deleted)}
         return Manifest.of({**without, **{file.path: file for file in files}}.values())
 
     def voucher(self) -> dict[str, Any]:

@@ -239,13 +239,13 @@ class LoadPlan:
         """The invisible version that this load writes to; begins with `branch_prefix(uid)`."""
         return f"{branch_prefix(self.uid)}{self.load_id[:12]}"
 
-    def refuse_many(self, gone: int) -> None:
+    def refuse_many(self, missing: int) -> None:
         """Raises DeleteFuse when more rows would go than may."""
         most = self.deletes.at_most
-        if most is not None and gone > most:
+        if most is not None and missing > most:
             raise DeleteFuse(
-                f"stream {self.stream.name!r}: {gone} rows of {self.stream.target} no longer exist at the source, and "
-                f"one load may delete at most {most} ({self.deletes.policy.limit})",
+                f"stream {self.stream.name!r}: {missing} rows of {self.stream.target} no longer exist at the source, "
+                f"and one load may delete at most {most} ({self.deletes.policy.limit})",
                 load_id=self.load_id,
             )
 

@@ -264,12 +264,12 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
         was = renames.get(column.name, column.name)
         if was != column.name:
             changes.append(SchemaChange(kind=ChangeKind.RENAME, column=column.name, old=was, new=column.name))
-        mine = table.find(was)
+        known = table.find(was)
         new = column.type.stored
-        if mine is None:
+        if known is None:
             changes.append(_change(ChangeKind.ADD_COLUMN, column.name, None, new))
             continue
-        old = mine.type.stored
+        old = known.type.stored
         if old != new:
             if widens(old, new):
                 kind = ChangeKind.WIDEN
@@ -278,13 +278,13 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
             else:
                 kind = ChangeKind.TYPE_CHANGE
             changes.append(_change(kind, column.name, old, new))
-        if column.nullable and not mine.nullable:
+        if column.nullable and not known.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
     kept = {*source.names, *renames.values()}
     unfilled = [column for column in table if column.name not in kept]
-    gone = [(ChangeKind.DROP_COLUMN, column) for column in unfilled if column.name not in source.excluded]
+    dropped = [(ChangeKind.DROP_COLUMN, column) for column in unfilled if column.name not in source.excluded]
     relaxed = [(ChangeKind.NULLABILITY, column) for column in unfilled if not column.nullable]
-    return (*changes, *(_change(kind, column.name, column.type, None) for kind, column in (*gone, *relaxed)))
+    return (*changes, *(_change(kind, column.name, column.type, None) for kind, column in (*dropped, *relaxed)))
 
 
 def renamed(*, before: Mapping[str, str | None], source: Schema, table: Schema) -> Mapping[str, str] | None:

@@ -82,13 +82,13 @@ class Applied:
         rows, loads = self._new(folded), self._told.get(LOADS, 0) + 1
         if loads > self.rules.compact_after or self._marks.get(STALE):
             # The next load asks for the rest.
-            mode, rows, told = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
+            mode, rows, state = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
         else:
-            mode, told = (
+            mode, state = (
                 Mode.APPEND,
                 {LOADS: loads, **fence_statistics(self._marks, self._newest, folded, self.plan.load_id)},
             )
-        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=told)
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=state)
 
     @property
     def _table(self) -> SideTable:
@@ -177,8 +177,8 @@ class Applied:
         if self._state.snapshot is None:
             return {}
         landed = self._known is not None and self._known.load == self._told.get(LAST)
-        told: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
-        return told
+        marks: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
+        return marks
 
     def _asked(self) -> Mapping[str, Any]:
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
@@ -204,18 +204,18 @@ class Applied:
         """An order that none of its rows is above; None where there is no row."""
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
 
-        told = self._told
-        if self._state.snapshot is not None and NEWEST not in told:
+        state = self._told
+        if self._state.snapshot is not None and NEWEST not in state:
             with translated(f"reading {self.target}"):
-                told = {NEWEST: self._every.selectExpr(f"max({ORDER}) AS o").collect()[0][0]}
-        return told.get(NEWEST)
+                state = {NEWEST: self._every.selectExpr(f"max({ORDER}) AS o").collect()[0][0]}
+        return state.get(NEWEST)
 
     def _records(self, keys: DataFrame | None) -> DataFrame:
         """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""
         from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
 
-        told = self._every.where(f"{self._landed} AND {MARK} IS NULL")
-        wanted = told if keys is None else dataframe_ops.of_keys(told, keys, self.plan.key)
+        events = self._every.where(f"{self._landed} AND {MARK} IS NULL")
+        wanted = events if keys is None else dataframe_ops.of_keys(events, keys, self.plan.key)
         newest = dataframe_ops.latest(wanted, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
         known = f"from_json({latest_events.KNOWN}, 'map<string, string>') AS {latest_events.KNOWN}"
         quoted = [Spark().quote(name) for name in self.plan.key]
@@ -257,10 +257,10 @@ class Applied:
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
 
         spark = Spark()
-        said = {ORDER: spark.string(order), MARK: spark.string(mark)}
-        said |= {name: text for text, _, name in (tag.rpartition(" AS ") for tag in tags)}
+        marks = {ORDER: spark.string(order), MARK: spark.string(mark)}
+        marks |= {name: text for text, _, name in (tag.rpartition(" AS ") for tag in tags)}
         row = (
-            f"{said.get(column.name, f'CAST(NULL AS {column.type.spark})')} AS {spark.quote(column.name)}"
+            f"{marks.get(column.name, f'CAST(NULL AS {column.type.spark})')} AS {spark.quote(column.name)}"
             for column in self._schema
         )
         return self.session.sql("SELECT 1").selectExpr(*row)
@@ -303,11 +303,11 @@ def fence_statistics(marks: Mapping[str, Any], newest: str | None, folded: Folde
     Args:
         marks, newest: what counted before it.
     """
-    told: dict[str, Any] = {NEWEST: _greatest(newest, folded.newest, folded.emptied)}
+    statistics: dict[str, Any] = {NEWEST: _greatest(newest, folded.newest, folded.emptied)}
     if marks.get(FOREIGN):
-        return told
+        return statistics
     after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
-    return told | {LAST: load, MARKS: {HORIZON: marks.get(HORIZON), **after}}
+    return statistics | {LAST: load, MARKS: {HORIZON: marks.get(HORIZON), **after}}
 
 
 def updates(plan: LoadPlan) -> bool:

@@ -46,7 +46,7 @@ class AppliedEvents(Applied):
         """Every event of these keys, see `Fence`."""
         from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
 
-        told = dataframe_ops.of_keys(self._every.where(f"{self._landed} AND {MARK} IS NULL"), keys, self.plan.key)
+        events = dataframe_ops.of_keys(self._every.where(f"{self._landed} AND {MARK} IS NULL"), keys, self.plan.key)
         whole = f"{NUMBER} > {self._own.whole} AS {latest_events.WHOLE}"
         own = (
             dataframe_ops.ORDER,
@@ -56,7 +56,7 @@ class AppliedEvents(Applied):
             latest_events.KEY_FLOOR,
             whole,
         )
-        return dataframe_ops.completed(told, self.plan.columns, *own)
+        return dataframe_ops.completed(events, self.plan.columns, *own)
 
     def _none(self, keys: DataFrame) -> DataFrame:
         """No event, in the shape of `_events`."""

@@ -129,8 +129,8 @@ class Scope:
                 f"without identifiers, every checksum stream of {self.system!r} reads every row",
                 hint="Name streams or tables, or pass force=True.",
             )
-        mine = replace(config, streams=tuple(one for one in config.streams if one.connection == self.system))
-        found = assemble.streams(mine, lakes, Choice()) if mine.streams else []
+        selected = replace(config, streams=tuple(one for one in config.streams if one.connection == self.system))
+        found = assemble.streams(selected, lakes, Choice()) if selected.streams else []
         if isinstance(self.identifiers, Mapping):
             found = list(self._of_tables(found, self.identifiers))
         elif self.identifiers:
@@ -229,8 +229,8 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
     )
     large = [task for task in tasks if (task.rows or 0) > compared.max_rows]
     if large:
-        told = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
-        tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{told}{compared.max_rows}")
+        too_large = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
+        tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{too_large}{compared.max_rows}")
     unknown = (UNKNOWN,) if recovered.loaded is not None and not ledger.entries else ()
     return tasks, (*notes, *changes.notes, *unknown)
 

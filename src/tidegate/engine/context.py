@@ -71,10 +71,10 @@ class RunContext:
         """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
 
-    def listener(self, stream: Stream, command: Command, told: Listener, *, part: str = "") -> Listener:
+    def listener(self, stream: Stream, command: Command, given: Listener, *, part: str = "") -> Listener:
         """What is told of a stream at work: that listener and the observers; see `Subject`."""
         subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part)
-        return observed(told, self.observers, subject)
+        return observed(given, self.observers, subject)
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:

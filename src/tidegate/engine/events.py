@@ -169,8 +169,8 @@ class Journal:
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.INTERRUPTED))
 
     def _send(self, event: Event) -> None:
-        told = replace(event, rows=self.rows, place=self.place)
-        self.listener(replace(told, plan=self.plan, broken=self.broken))
+        full = replace(event, rows=self.rows, place=self.place)
+        self.listener(replace(full, plan=self.plan, broken=self.broken))
 
 
 def journals(names: Sequence[str], listener: Listener | None) -> list[Journal]:

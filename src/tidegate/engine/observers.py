@@ -68,7 +68,7 @@ def observed(listener: Listener, observers: Sequence[Observer], subject: Subject
 
 
 def _quiet(observer: Observer, subject: Subject) -> Listener:
-    told: list[Listener] = []
+    active: list[Listener] = []
     failed = False
 
     def tell(event: Event) -> None:
@@ -76,9 +76,9 @@ def _quiet(observer: Observer, subject: Subject) -> Listener:
         if failed:
             return
         try:
-            if not told:
-                told.append(observer(subject))
-            told[0](event)
+            if not active:
+                active.append(observer(subject))
+            active[0](event)
         except Exception as error:
             failed = True
             log.warning("stream %s: an observer failed and is left out: %s", subject.stream.name, type(error).__name__)

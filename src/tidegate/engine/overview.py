@@ -59,8 +59,10 @@ def overview(
     found = [each for each in every if each.status.stream in meant]
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="status") as pool:
         statuses = pool.map(lambda each: _with_quarantine(each, config.redact), found)
-        told = [_with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)]
-    return with_lags(told, config, lakes)
+        statuses_now = [
+            _with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)
+        ]
+    return with_lags(statuses_now, config, lakes)
 
 
 def recorded(

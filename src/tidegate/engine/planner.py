@@ -337,8 +337,8 @@ def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
 
 
 def _refuse_taken(stream: Stream, columns: Schema) -> None:
-    theirs = {name.casefold() for name in columns.names}
-    taken = next((name for name in stream.added.names if name.casefold() in theirs), None)
+    names = {name.casefold() for name in columns.names}
+    taken = next((name for name in stream.added.names if name.casefold() in names), None)
     if taken is not None:
         raise SchemaRefused(
             f"stream {stream.name!r} has its own column {taken!r} in the table, and the source has a column of that "
@@ -352,15 +352,15 @@ def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
     """A source identifies columns only by name, so a removed and an added column of one type may be a rename."""
     if stream.policies.contract.get(ChangeKind.RENAME, "stop") != "stop":
         return
-    gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
-    come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)
-    if come is not None:
+    dropped = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
+    added = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in dropped), None)
+    if added is not None:
         raise SchemaRefused(
-            f"stream {stream.name!r}: column {gone[come.new]!r} was removed and {come.column!r} of the same type was "
-            f"added, which may be a rename",
+            f"stream {stream.name!r}: column {dropped[added.new]!r} was removed and {added.column!r} of the same type "
+            f"was added, which may be a rename",
             hint="Keep the old name with a `query:`, or allow both columns in the table with `contract: {rename: "
             "evolve}`.",
-            column=come.column,
+            column=added.column,
         )
 
 

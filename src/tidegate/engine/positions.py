@@ -115,17 +115,17 @@ def look(stream: Stream | Place, registry: RegistryReader) -> StateView:
     """The positions in the table and in the registry; opens no source."""
     table = stream.format.state(stream.target, stream.uid)
     remembered = registry.position(stream.uid)
-    mine = table.position.to_dict() if table.position else None
-    theirs = remembered.position.to_dict() if remembered else None
+    in_table = table.position.to_dict() if table.position else None
+    in_registry = remembered.position.to_dict() if remembered else None
     return StateView(
         stream=stream.name,
         uid=stream.uid,
         target=str(stream.target),
         table_exists=table.exists,
         table_rows=table.rows,
-        table=mine,
-        registry=theirs,
-        agree=mine == theirs,
+        table=in_table,
+        registry=in_registry,
+        agree=in_table == in_registry,
     )
 
 
@@ -202,17 +202,17 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
 def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe, part: Slice) -> None:
     """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
     with context.session() as session:
-        theirs = comparison.fingerprint(stream, session, table, probe.schema())
+        target = comparison.fingerprint(stream, session, table, probe.schema())
         wanted = expected.of_part(stream, part, probe)
-        mine = probe.fingerprint(wanted.part, latest=wanted.latest)
+        source = probe.fingerprint(wanted.part, latest=wanted.latest)
         probe.verify_unchanged()
-    if mine != theirs:
+    if source != target:
         cursor = bool(stream.strategy.cursor)
         unseen = f", or adopt it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
-        what = "rows" if mine.rows != theirs.rows else "values"
+        what = "rows" if source.rows != target.rows else "values"
         raise VerifyFailed(
-            f"the table of stream {stream.name!r} differs from its source: other {what}, {mine.rows} rows at the "
-            f"source and {theirs.rows} in {stream.target}; nothing was adopted",
+            f"the table of stream {stream.name!r} differs from its source: other {what}, {source.rows} rows at the "
+            f"source and {target.rows} in {stream.target}; nothing was adopted",
             hint=f"Run a full refresh with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
         )
 

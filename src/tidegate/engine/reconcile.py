@@ -75,21 +75,23 @@ def reconcile(name: str, table: TableState, remembered: RegistryPosition | None)
         return RecoveryState(table=table, since=None, repair=RegistryRepair.NOTHING)
     if remembered is None:
         return RecoveryState(table=table, since=table.position, repair=RegistryRepair.CATCH_UP)
-    mine, theirs = table.position, remembered.position
+    in_table, in_registry = table.position, remembered.position
     if remembered.table_uuid and table.uuid and remembered.table_uuid != table.uuid:
         raise PositionMoved(
             f"the table of stream {name!r} is not the one that was loaded before: it was dropped and recreated, or the "
             f"target was changed",
             hint=f"If this is intended, reset the registry to the table's position: `tidegate state repair {name}`.",
         )
-    if mine.sequence < theirs.sequence or (mine.sequence == theirs.sequence and mine.load_id != theirs.load_id):
+    if in_table.sequence < in_registry.sequence or (
+        in_table.sequence == in_registry.sequence and in_table.load_id != in_registry.load_id
+    ):
         raise PositionMoved(
-            f"the registry knows load {theirs.sequence} of stream {name!r}, but the table only load {mine.sequence}: "
-            "the table was rolled back or restored, or the registry belongs to another table",
+            f"the registry knows load {in_registry.sequence} of stream {name!r}, but the table only load "
+            f"{in_table.sequence}: the table was rolled back or restored, or the registry belongs to another table",
             hint=f"If the table is right, run `tidegate state repair {name}`; the next run loads the difference again.",
         )
-    repair = RegistryRepair.CATCH_UP if mine.sequence > theirs.sequence else RegistryRepair.NOTHING
-    return RecoveryState(table=table, since=mine, repair=repair)
+    repair = RegistryRepair.CATCH_UP if in_table.sequence > in_registry.sequence else RegistryRepair.NOTHING
+    return RecoveryState(table=table, since=in_table, repair=repair)
 
 
 def next_sequence(table: TableState, since: Position | None, known: int) -> int:

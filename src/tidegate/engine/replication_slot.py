@@ -91,11 +91,11 @@ def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
 
 def refuse_shared(config: Config, entry: StreamConfig) -> None:
     """Raises Incompatible when another stream reads the same slot: what one of them confirms, the other has lost."""
-    mine = _slot(config, entry)
+    slot = _slot(config, entry)
     for other in config.streams:
-        if mine is not None and other.name != entry.name and _slot(config, other) == mine:
+        if slot is not None and other.name != entry.name and _slot(config, other) == slot:
             raise Incompatible(
-                f"{entry.mark}: the slot {mine[1]} is also used by stream {other.name!r}, and changes that one of them "
+                f"{entry.mark}: the slot {slot[1]} is also used by stream {other.name!r}, and changes that one of them "
                 f"confirms would be lost for the other",
                 hint="Give each stream its own `slot:`; the first run creates it.",
             )

@@ -25,7 +25,7 @@ def retrying(tell: Callable[[str, float], None] = _ignore) -> tenacity.Retrying:
         tell: called before each further attempt: why and which one it is, and in how many seconds it begins.
     """
 
-    def told(state: tenacity.RetryCallState) -> None:
+    def before_sleep(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         why = f"{error.code}: {error.message}" if isinstance(error, TidegateError) else "an error"
         tell(f"attempt {state.attempt_number + 1} of {ATTEMPTS} after {why}", state.upcoming_sleep)
@@ -34,7 +34,7 @@ def retrying(tell: Callable[[str, float], None] = _ignore) -> tenacity.Retrying:
         retry=tenacity.retry_if_exception(_may_pass),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
         wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
-        before_sleep=told,
+        before_sleep=before_sleep,
         reraise=True,
     )
 

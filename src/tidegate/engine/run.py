@@ -91,8 +91,8 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place
         KeyboardInterrupt: as it came; the registry says of the stream that it was interrupted.
     """
     began = time.monotonic()
-    told = context.listener(stream, Command.RUN, listener)
-    journal = Journal(stream=stream.name, listener=told, place=place, halted=context.interrupted)
+    run_listener = context.listener(stream, Command.RUN, listener)
+    journal = Journal(stream=stream.name, listener=run_listener, place=place, halted=context.interrupted)
     journal.begin()
     try:
         outcome = _under_lease(stream, context, journal, began)

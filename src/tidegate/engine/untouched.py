@@ -59,18 +59,18 @@ def settings(stream: Stream) -> str:
 
 def _doubts(work: LoadContext, since: Position) -> Iterator[str]:
     """Everything that keeps the position from proving what the table holds, what is cheap to know first."""
-    stream, table, said = work.stream, work.recovered.table, proof_of(since.state)
+    stream, table, proof = work.stream, work.recovered.table, proof_of(since.state)
     if not work.recovered.proven:
         yield "the last load was never verified"
-    if said.get("load") != since.load_id:
+    if proof.get("load") != since.load_id:
         yield "the last load did not note what the whole source was"
     if stream.policies.verify is VerifyLevel.NONE and not stream.format.invisible:
         yield "with verify: none nothing shows whether the last load was written as a whole"
-    if said.get("settings") != settings(stream):
+    if proof.get("settings") != settings(stream):
         yield "settings of the stream have changed"
     if not table.since_load.same_rows:
         yield "others have changed the table since the last load"
-    if said.get("partitioning") != table.since_load.partitioning:
+    if proof.get("partitioning") != table.since_load.partitioning:
         yield "the table's partitioning has changed"
     if any(rule.check.judges is Judges.LOOKUP for rule in stream.policies.checks):
         yield "a check of the stream looks at another table"

@@ -128,9 +128,11 @@ def verify_streams(
     streams: Sequence[Stream], context: RunContext, level: Level, *, repair: bool, listener: Listener | None = None
 ) -> VerificationReport:
     """Compares the tables of streams with their sources, one after the other."""
-    told = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
+    journaled = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
     return VerificationReport(
-        streams=tuple(verify_stream(stream, context, level, repair=repair, journal=journal) for stream, journal in told)
+        streams=tuple(
+            verify_stream(stream, context, level, repair=repair, journal=journal) for stream, journal in journaled
+        )
     )
 
 
@@ -247,8 +249,8 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
         DeleteFuse: it would delete more rows than one load may.
     """
     stream, context = work.stream, work.context
-    gone = len(difference.extra) + difference.extra_rows
-    delete_guard.guard_repair(work, source_rows=difference.source_rows, gone=gone)
+    missing = len(difference.extra) + difference.extra_rows
+    delete_guard.guard_repair(work, source_rows=difference.source_rows, missing=missing)
     keys = (*difference.missing, *difference.changed, *difference.extra)
     named = comparison.named_by(stream, work.probe.schema())
     if not named or len(keys) > MOST_KEYS:

@@ -157,7 +157,7 @@ def batches(read: Read, names: Sequence[str]) -> Callable[[Iterable[Any]], Itera
     """A function for workers: of batches of key, value, place and origin to the same with `problem` and `raw`."""
     key, value, place, origin = names
 
-    def told(content: Any) -> Iterator[Any]:
+    def decoded(content: Any) -> Iterator[Any]:
         import base64  # noqa: PLC0415 - on a worker there is no module around it
 
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
@@ -183,7 +183,7 @@ def batches(read: Read, names: Sequence[str]) -> Callable[[Iterable[Any]], Itera
                 names=[key, value, place, origin, "problem", "raw"],
             )
 
-    return told
+    return decoded
 
 
 def _plain(schema: Any) -> Any:

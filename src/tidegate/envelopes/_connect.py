@@ -121,22 +121,22 @@ def columns_of(fields: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
-def merged_schema(told: Sequence[Sequence[Column]]) -> Schema:
+def merged_schema(schemas: Sequence[Sequence[Column]]) -> Schema:
     """One schema of what several messages tell: of the newest, which is the last, then what only others had."""
     columns: dict[str, Column] = {}
-    for each in reversed(told):
+    for each in reversed(schemas):
         for column in each:
             columns.setdefault(column.name, column)
     return Schema(columns=tuple(columns.values()))
 
 
 def schema_of(
-    told: Sequence[Sequence[Mapping[str, Any]]], stated_of: Mapping[str, str], table: Schema | None
+    messages: Sequence[Sequence[Mapping[str, Any]]], stated_of: Mapping[str, str], table: Schema | None
 ) -> Schema:
     """The columns of a table: as the messages tell them, else as it has them itself, else as they are stated.
 
     Args:
-        told: the fields of messages, the newest last.
+        messages: the fields of messages, the newest last.
         stated_of: types that hold whatever else is told, as under `columns:`.
         table: its own columns, whose types hold where nothing is stated.
 
@@ -144,7 +144,7 @@ def schema_of(
         ConfigError: nothing tells them, or not how their values are written.
     """
     known = stated(stated_of)
-    found = merged_schema([columns_of(fields) for fields in told]) if told else table
+    found = merged_schema([columns_of(fields) for fields in messages]) if messages else table
     if found is None:
         found = Schema(columns=tuple(Column(name=name, type=kind) for name, (kind, _) in known.items()))
     if not found.columns:
@@ -160,7 +160,7 @@ def schema_of(
         column = own.get(each.name, each)
         columns.append(replace(column, type=known[each.name][0]) if each.name in known else column)
     schema = Schema(columns=tuple(columns))
-    if not told and (problem := ambiguous_columns(schema, known)):
+    if not messages and (problem := ambiguous_columns(schema, known)):
         raise problem
     return schema
 

@@ -37,8 +37,8 @@ def schema_of(values: Sequence[bytes | None], columns: Mapping[str, str], table:
     Raises:
         ConfigError: neither tells; the hint says what to write.
     """
-    told = [fields for each in values if (fields := connect.fields_of(connect.loaded(each), "after", "before"))]
-    return connect.schema_of(told, columns, table)
+    messages = [fields for each in values if (fields := connect.fields_of(connect.loaded(each), "after", "before"))]
+    return connect.schema_of(messages, columns, table)
 
 
 def table_of(values: Sequence[bytes | None]) -> str | None:
@@ -63,8 +63,8 @@ class ReadOptions:
 
 def events_of(messages: DataFrame, schema: Schema, reading: ReadOptions) -> DataFrame:
     """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-    rows, told = _taken(messages, reading), _columns(reading)
-    return events.decoded(rows, schema, reading.ways, told)
+    rows, expressions = _taken(messages, reading), _columns(reading)
+    return events.decoded(rows, schema, reading.ways, expressions)
 
 
 def _taken(messages: DataFrame, reading: ReadOptions) -> DataFrame:
@@ -85,7 +85,7 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         f"WHEN {_strange(reading)} THEN 'it is of a different table than the newest event; choose one with `table:`' "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') END",
-        gone=_gone("op"),
+        deleted=_is_delete("op"),
         clears="coalesce(op = 't', false)",
         fresh="coalesce(op IN ('c', 'r'), false)",
         place=origin.order(_source, "op", "number"),
@@ -122,13 +122,13 @@ def _is_logical_message() -> str:
     return f"coalesce(CASE WHEN {maybe} THEN {_looked_up('op', text)} = 'm' END, false)"
 
 
-def _gone(op: str) -> str:
+def _is_delete(op: str) -> str:
     return f"coalesce({op} = 'd', false)"
 
 
 def _written(op: str) -> str:
     """The row of an event as JSON, which is asked for where the parser of the whole message did not find it."""
-    return f"if({_gone(op)}, coalesce({_looked_up('before')}, {events.KEY_ROW}), {_looked_up('after')})"
+    return f"if({_is_delete(op)}, coalesce({_looked_up('before')}, {events.KEY_ROW}), {_looked_up('after')})"
 
 
 def _looked_up(path: str, text: str = "text") -> str:

@@ -207,12 +207,12 @@ def _instant(of: Encoded) -> str:
 def _time(of: Encoded) -> str:
     """`12:00:00.000000`; hours beyond a day and a sign are kept."""
     parts = "abs(m) DIV 3600000000, abs(m) DIV 60000000 % 60, abs(m) DIV 1000000 % 60, abs(m) % 1000000"
-    told = f"concat(if(m < 0, '-', ''), format_string('%02d:%02d:%02d.%06d', {parts}))"
+    formatted = f"concat(if(m < 0, '-', ''), format_string('%02d:%02d:%02d.%06d', {parts}))"
     short = f"rtrim('Z', {of.raw})"
     padded = f"concat({short}, substr(':00.000000', length({short}) - 4))"
     cut = f"left(if(length({short}) = 5 OR length({short}) = 8, {padded}, rpad({short}, 15, '0')), 15)"
     text = f"CASE WHEN {of.raw} RLIKE '^{CLOCK}Z?$' THEN {cut} END"
-    return f"CASE WHEN {of.type} = 'string' THEN {text} ELSE {let(_micros(of, 'Time'), 'm', told)} END"
+    return f"CASE WHEN {of.type} = 'string' THEN {text} ELSE {let(_micros(of, 'Time'), 'm', formatted)} END"
 
 
 def _array(element: Type, of: Encoded) -> str:

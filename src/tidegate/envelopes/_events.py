@@ -53,14 +53,14 @@ class DecodedEventColumns:
 
     Args:
         refused: why the event cannot be taken; NULL for one that can.
-        gone, clears: whether it deletes its row, or all rows.
+        deleted, clears: whether it deletes its row, or all rows.
         fresh: whether nothing is known of the row but this event.
         place: its order.
         written: its row as JSON, which few values have to be looked up in.
     """
 
     refused: str
-    gone: str
+    deleted: str
     clears: str
     fresh: str
     place: str
@@ -140,7 +140,7 @@ def kept(rows: DataFrame, condition: str) -> DataFrame:
     return rows.selectExpr("*", "explode(array(true)) AS here").where(f"here = ({condition})")
 
 
-def decoded(rows: DataFrame, schema: Schema, ways: Encodings, told: DecodedEventColumns) -> DataFrame:
+def decoded(rows: DataFrame, schema: Schema, ways: Encodings, expressions: DecodedEventColumns) -> DataFrame:
     """Events of what was found in each message.
 
     In few projections, because Spark makes a row of each.
@@ -152,11 +152,11 @@ def decoded(rows: DataFrame, schema: Schema, ways: Encodings, told: DecodedEvent
     Rows: see `core.ports.source.Log`.
     """
     columns = list(enumerate(schema))
-    step = _taken(rows, columns, ways.unavailable, told)
+    step = _taken(rows, columns, ways.unavailable, expressions)
     step = step.selectExpr(
         *(ORIGIN, "raw", "refused", "gone", "clears", "place", UNKNOWN),
         *(f"r{n} IS NOT NULL AS h{n}" for n, _ in columns),
-        *(f"{value(column, _encoded(n, column, ways, told))} AS c{n}" for n, column in columns),
+        *(f"{value(column, _encoded(n, column, ways, expressions))} AS c{n}" for n, column in columns),
     )
     step = step.selectExpr("*", f"{_reasons(columns)} AS {REFUSED}")
     return step.selectExpr(
@@ -172,7 +172,7 @@ def decoded(rows: DataFrame, schema: Schema, ways: Encodings, told: DecodedEvent
 
 
 def _taken(
-    rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: str, told: DecodedEventColumns
+    rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: str, expressions: DecodedEventColumns
 ) -> DataFrame:
     """What the expressions say, and of each column: `r`, its value as JSON has it, and `k`, its field."""
     raws = [f"row[{Spark().string(column.name)}]" for _, column in columns]
@@ -184,11 +184,11 @@ def _taken(
     listed = ", ".join(f"if({unknown[n]}, {Spark().string(column.name)}, NULL)" for n, column in columns)
     return rows.selectExpr(
         *(KEY, ORIGIN, "known", "text", "raw", "op"),
-        f"coalesce({told.refused}, if({told.fresh}, CASE {unlogged} END, NULL)) AS refused",
-        f"{told.gone} AS gone",
-        f"{told.clears} AS clears",
-        f"{told.place} AS place",
-        f"if(NOT ({told.gone} OR {told.clears}) AND ({' OR '.join(unknown)}), "
+        f"coalesce({expressions.refused}, if({expressions.fresh}, CASE {unlogged} END, NULL)) AS refused",
+        f"{expressions.deleted} AS gone",
+        f"{expressions.clears} AS clears",
+        f"{expressions.place} AS place",
+        f"if(NOT ({expressions.deleted} OR {expressions.clears}) AND ({' OR '.join(unknown)}), "
         f"array_compact(array({listed})), CAST(array() AS array<string>)) AS {UNKNOWN}",
         "fields IS NULL AS bare",
         *(f"if({held[n]}, NULL, {json_text.unmarked(raws[n])}) AS r{n}" for n, _ in columns),
@@ -208,7 +208,7 @@ def field(fields: str, name: str) -> str:
     return f"get({fields}, CAST(array_position({fields}.field, {Spark().string(name)}) AS int) - 1)"
 
 
-def _encoded(n: int, column: Column, ways: Encodings, told: DecodedEventColumns) -> Encoded:
+def _encoded(n: int, column: Column, ways: Encodings, expressions: DecodedEventColumns) -> Encoded:
     """A value and how it is written: as the message tells, else as the project does."""
     assumed = connect.assumed(column, ways.stated)
     known = [each.way(column.name) for each in ways.known]
@@ -230,12 +230,12 @@ def _encoded(n: int, column: Column, ways: Encodings, told: DecodedEventColumns)
         scale=way("scale", f"k{n}.parameters['scale']", assumed.scale),
         length=way("length", f"k{n}.parameters['length']"),
         # No AND: what several columns have behind one Spark computes before it, once for all of them.
-        number=f"CASE WHEN r{n} RLIKE '^-?[0-9.]+([eE].*)?$' THEN {told.written} RLIKE {pattern} ELSE false END",
+        number=f"CASE WHEN r{n} RLIKE '^-?[0-9.]+([eE].*)?$' THEN {expressions.written} RLIKE {pattern} ELSE false END",
     )
 
 
-def _literal(told: object) -> str:
-    return NOTHING if told is None else Spark().string(str(told))
+def _literal(content: object) -> str:
+    return NOTHING if content is None else Spark().string(str(content))
 
 
 def _absent(column: Column) -> str:

@@ -35,11 +35,11 @@ class KnownSchema:
 
     def way(self, column: str) -> connect.FieldEncoding:
         """How the values of a column are written."""
-        told = self.fields.get(column, {})
-        parameters = told.get("parameters") or {}
+        field = self.fields.get(column, {})
+        parameters = field.get("parameters") or {}
         return connect.FieldEncoding(
-            type=told.get("type"),
-            name=connect.short(told.get("name")),
+            type=field.get("type"),
+            name=connect.short(field.get("name")),
             scale=parameters.get("scale"),
             length=parameters.get("length"),
         )

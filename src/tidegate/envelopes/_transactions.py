@@ -33,8 +33,10 @@ def member_of(value: bytes | None, takes: Callable[[str], bool] | None = None) -
         return None
     if takes is not None and (table := origin.table_of(message)) is not None and not takes(table):
         return None
-    told = payload.get("transaction")
-    return member(told.get("id"), told.get("total_order")) if isinstance(told, dict) else Member("")
+    transaction = payload.get("transaction")
+    return (
+        member(transaction.get("id"), transaction.get("total_order")) if isinstance(transaction, dict) else Member("")
+    )
 
 
 def _quick(value: bytes) -> Member | None:

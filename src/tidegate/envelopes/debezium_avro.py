@@ -82,12 +82,12 @@ class DebeziumAvro(MessageEnvelope):
         prepared = self._prepared(numbers)
         read = avro.reader(prepared)
         known = schemas.known(map(avro.prefix, prepared.values()), "after", "before", most=len(prepared))
-        told = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
+        decoded = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
             avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
         )
         ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=known)
         reading = debezium.ReadOptions(table=self.table, only=self.only, ways=ways)
-        return debezium.events_of(told, schema, reading)
+        return debezium.events_of(decoded, schema, reading)
 
     @property
     def transactions(self) -> TransactionMarkers:
@@ -115,8 +115,8 @@ class DebeziumAvro(MessageEnvelope):
         """Each message in JSON; None for one that cannot be read."""
         numbers = [number for each in messages if (number := avro.number_of(each.value)) is not None]
         read = avro.reader(self._prepared(numbers))
-        told = (read(each.value)[0] if each.value else None for each in messages)
-        return [text.encode() if text else None for text in told]
+        texts = (read(each.value)[0] if each.value else None for each in messages)
+        return [text.encode() if text else None for text in texts]
 
     def _prepared(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         avro.need_client()

@@ -68,8 +68,8 @@ class Flat(MessageEnvelope):
             ConfigError: neither tells; the hint says what to write.
         """
         found = (connect.fields_of(connect.loaded(each.value)) for each in messages)
-        told = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
-        return connect.schema_of(told, self.columns, table)
+        messages_fields = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
+        return connect.schema_of(messages_fields, self.columns, table)
 
     def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""
@@ -79,24 +79,24 @@ class Flat(MessageEnvelope):
         """Messages as events; tombstones say nothing and are left out."""
         parsed = events.parsed(messages, WHOLE, PARTS, self.known)
         text = "if(fields IS NULL, text, payload) AS text"
-        told = parsed.selectExpr(KEY, ORIGIN, "known", "raw", "broken", "unfit", text, "fields")
-        told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
-        told = told.selectExpr("*", f"{self._operation()} AS op")
+        rows = parsed.selectExpr(KEY, ORIGIN, "known", "raw", "broken", "unfit", text, "fields")
+        rows = rows.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
+        rows = rows.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
-            told = events.kept(told, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
+            rows = events.kept(rows, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
         saying = events.DecodedEventColumns(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
             "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
             f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' END",
-            gone="coalesce(op = 'd', false)",
+            deleted="coalesce(op = 'd', false)",
             clears="false",
             fresh="coalesce(op IN ('c', 'r'), false)",
             place=origin.order(self._source, "op", self._field("total_order")),
             written="text",
         )
         ways = events.Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
-        return events.decoded(told, schema, ways, saying)
+        return events.decoded(rows, schema, ways, saying)
 
     @property
     def transactions(self) -> TransactionMarkers:
@@ -120,15 +120,15 @@ class Flat(MessageEnvelope):
         if not isinstance(row, dict):
             return None
 
-        def told(name: str) -> Any:
+        def text_of(name: str) -> Any:
             names = (f"{self.prefix}{each}{name}" for each in ("transaction_", "", "source_"))
             return next((row[each] for each in names if row.get(each) is not None), None)
 
-        table = ".".join(each for name in ("db", "schema", "table") if isinstance(each := told(name), str))
-        if told("op") == "r" or (self.table is not None and table and not self.takes(table)):
+        table = ".".join(each for name in ("db", "schema", "table") if isinstance(each := text_of(name), str))
+        if text_of("op") == "r" or (self.table is not None and table and not self.takes(table)):
             return None
         name = row.get(f"{self.prefix}transaction_id")
-        return Member("") if name is None else transactions.member(name, told("total_order"))
+        return Member("") if name is None else transactions.member(name, text_of("total_order"))
 
     def _added(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self.prefix)

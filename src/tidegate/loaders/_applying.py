@@ -79,11 +79,11 @@ class Checks:
     max_rows: int | None = None
     not_null: tuple[str, ...] = ()
 
-    def need(self, rows: DataFrame, records: int, gone: str) -> None:
+    def need(self, rows: DataFrame, records: int, delete_if: str) -> None:
         """Raises CheckFailed.
 
         Args:
-            gone: the condition of rows that are deleted.
+            delete_if: the condition of rows that are deleted.
         """
         if self.max_rows is not None and records > self.max_rows:
             raise CheckFailed(
@@ -92,9 +92,9 @@ class Checks:
             )
         need_columns(rows, self.not_null)
         for name in self.not_null:
-            said = f"a NULL in column {name!r}; nothing was loaded"
+            problem = f"a NULL in column {name!r}; nothing was loaded"
             hint = "Correct them at the source, or remove the column from `not_null=`."
-            refuse(rows, f"{quote(name)} IS NULL AND NOT {gone}", said, hint, column=name)
+            refuse(rows, f"{quote(name)} IS NULL AND NOT {delete_if}", problem, hint, column=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +173,9 @@ class Load:
         load_id = batch.load_id or new_load_id()
         rows = batch.rows.persist()
         try:
-            gone = f"coalesce({GONE}, false)" if batch.key else "false"
-            records, deleted = count_if(rows, "true", gone)
-            self.checks.need(rows, records, gone)
+            delete_if = f"coalesce({GONE}, false)" if batch.key else "false"
+            records, deleted = count_if(rows, "true", delete_if)
+            self.checks.need(rows, records, delete_if)
             if records or batch.watermark != (since.loaded_through if since else None):
                 position = Position(
                     sequence=(since.sequence if since else 0) + 1,
@@ -187,7 +187,7 @@ class Load:
                 if batch.key and records and since is not None:
                     sink.merge(rows, batch.key, GONE, position)
                 else:  # nothing is there that a row could change
-                    sink.append(rows.where(f"NOT ({gone})").drop(GONE), position)
+                    sink.append(rows.where(f"NOT ({delete_if})").drop(GONE), position)
         finally:
             rows.unpersist()
         return records, deleted, load_id if records > deleted else None
@@ -228,5 +228,5 @@ def _schema(batch: Batch | None, sink: Sink) -> StructType:
 
 def _default_of(spark: SparkSession, name: str) -> str:
     """The format of a catalog's new tables, told by the catalog's class."""
-    told = (spark.conf.get(f"spark.sql.catalog.{target_of(spark, name).lake}", "") or "").lower()
-    return next((kind for kind in ("delta", "iceberg") if kind in told), "catalog's")
+    implementation = (spark.conf.get(f"spark.sql.catalog.{target_of(spark, name).lake}", "") or "").lower()
+    return next((kind for kind in ("delta", "iceberg") if kind in implementation), "catalog's")

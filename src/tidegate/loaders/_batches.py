@@ -58,22 +58,22 @@ def need_columns(rows: DataFrame, wanted: Sequence[str]) -> None:
             )
 
 
-def refuse(rows: DataFrame, condition: str, said: str, hint: str, **context: str) -> None:
+def refuse(rows: DataFrame, condition: str, problem: str, hint: str, **context: str) -> None:
     """Raises CheckFailed when rows fulfil a condition.
 
     Args:
-        said: follows the number of these rows in the message.
+        problem: follows the number of these rows in the message.
     """
     (bad,) = dataframe_ops.count_if(rows, condition)
     if bad:
-        raise CheckFailed(f"{bad} rows have {said}", hint=hint, **context)
+        raise CheckFailed(f"{bad} rows have {problem}", hint=hint, **context)
 
 
 def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
     """Raises CheckFailed when a row has a NULL in its key."""
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in key)
-    said = f"a NULL in their key ({', '.join(key)}); nothing was loaded"
-    refuse(rows, missing, said, "Correct them at the source, or use another `primary_key=`.")
+    problem = f"a NULL in their key ({', '.join(key)}); nothing was loaded"
+    refuse(rows, missing, problem, "Correct them at the source, or use another `primary_key=`.")
 
 
 def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
@@ -109,9 +109,9 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
         DuplicateKeys: the target holds several rows of one of the keys.
     """
     others = [name for name in rows.columns if name not in key]
-    mine = rows.select(*(quote(name) for name in key))
-    theirs = dataframe_ops.of_keys(aligned(present, rows), mine, key)
-    found = dataframe_ops.differences(rows, theirs, key=key, others=others)
+    loaded_keys = rows.select(*(quote(name) for name in key))
+    stored = dataframe_ops.of_keys(aligned(present, rows), loaded_keys, key)
+    found = dataframe_ops.differences(rows, stored, key=key, others=others)
     (twice,) = dataframe_ops.count_if(found, dataframe_ops.TWICE)
     if twice:
         raise DuplicateKeys(

@@ -20,7 +20,7 @@ from tidegate.formats.shared.statements import merge
 from tidegate.loaders._batches import aligned
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import Place, create, find
-from tidegate.loaders._sink import gone, missing, moved
+from tidegate.loaders._sink import history_expired, missing, moved
 from tidegate.spark.failures import everything
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class History:
             PositionMissing: the table was restored to a version that the history does not name.
             WriteError: a position is damaged or was written by a newer version.
         """
-        told = filter(None, (position_of(commit, uid) for commit in self.commits.values()))
-        most = max((position.sequence for position in told), default=0)
+        positions = filter(None, (position_of(commit, uid) for commit in self.commits.values()))
+        most = max((position.sequence for position in positions), default=0)
         for commit in ancestors(self, max(self.commits, default=-1)):
             if commit is None:
                 break
@@ -118,23 +118,23 @@ class Delta:
             else:
                 writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
 
-    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+    def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
         """Updates, inserts and deletes by key. Raises PositionMoved."""
-        self._create(rows.drop(gone))
+        self._create(rows.drop(delete_if))
         conf = {**self._number(NUMBER, position), USER_METADATA: user_metadata(self.uid, position)}
-        columns = [name for name in rows.columns if name != gone]
+        columns = [name for name in rows.columns if name != delete_if]
         with handed_over(rows, conf) as given, self._committing(position):
             given.createOrReplaceTempView(VIEW)
-            given.sparkSession.sql(merge(self.place.sql, VIEW, columns=columns, key=key, gone=gone)).collect()
+            given.sparkSession.sql(merge(self.place.sql, VIEW, columns=columns, key=key, delete_if=delete_if)).collect()
 
     def loaded(self, load_id: str) -> DataFrame:
         """What the version of that load has more than the one before it. Raises HistoryGone."""
-        told = self._history().commits.values() if self._exists() else ()
+        commits = self._history().commits.values() if self._exists() else ()
         versions = [
-            commit.version for commit in told if (at := position_of(commit, self.uid)) and at.load_id == load_id
+            commit.version for commit in commits if (at := position_of(commit, self.uid)) and at.load_id == load_id
         ]
         if not versions:
-            raise gone(self.place.where, self.name)
+            raise history_expired(self.place.where, self.name)
         version = min(versions)
         rows = self._at(version)
         return rows.exceptAll(aligned(self._at(version - 1), rows)) if version else rows
@@ -145,8 +145,8 @@ class Delta:
     def _history(self, limit: int | None = None) -> History:
         """The newest commits; all of them without a limit."""
         text = f"DESCRIBE HISTORY {self.place.sql}{f' LIMIT {limit}' if limit else ''}"
-        told = self.spark.sql(text).select("version", "operation", "operationParameters", "userMetadata").collect()
-        return History.of(Commit(row["version"], ({"commitInfo": row.asDict()},)) for row in told)
+        commits = self.spark.sql(text).select("version", "operation", "operationParameters", "userMetadata").collect()
+        return History.of(Commit(row["version"], ({"commitInfo": row.asDict()},)) for row in commits)
 
     def _create(self, rows: DataFrame) -> None:
         if not self._exists():

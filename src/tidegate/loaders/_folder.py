@@ -19,7 +19,7 @@ from tidegate.errors import SchemaRefused
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import FOLDER, Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
-from tidegate.loaders._sink import gone, missing, moved
+from tidegate.loaders._sink import history_expired, missing, moved
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class Folder:
         schema = ddl_of(rows) if last is None else self._widened(last, rows)
         self._publish(rows, last, last.folders if last else (), schema, position)
 
-    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+    def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
         """Rewrites the whole target with the changes in it, then publishes that instead of what was there."""
         self._manifest.need()
         last = self._last
-        put = rows.where(f"NOT {quote(gone)}").drop(gone)
+        put = rows.where(f"NOT {quote(delete_if)}").drop(delete_if)
         if last is None:
             self._publish(put, None, (), ddl_of(put), position)
             return
@@ -100,12 +100,12 @@ class Folder:
         entries = self._manifest.entries()
         entry = next((each for each in entries if each.mark == load_id), None)
         if entry is None:
-            raise gone(self.path, self.name)
+            raise history_expired(self.path, self.name)
         copy = posixpath.join(self._copies, entry.folders[-1])
         if files(self.spark, copy):
             return self.spark.read.schema(entry.schema).parquet(copy)
         if not _added(entries, entry) or entry.folders[-1] not in entries[-1].folders:
-            raise gone(self.path, self.name)
+            raise history_expired(self.path, self.name)
         return published(self.spark, self.path, replace(entry, folders=entry.folders[-1:]))
 
     def _keep(self, last: Entry, put: DataFrame, position: Position) -> None:

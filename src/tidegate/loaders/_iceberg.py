@@ -28,7 +28,7 @@ from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
 from tidegate.loaders._batches import aligned
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import create
-from tidegate.loaders._sink import gone, missing, moved
+from tidegate.loaders._sink import history_expired, missing, moved
 from tidegate.spark.sql import namespaces, table
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Iceberg:
         """Adds the rows; makes the table if it is not there. Raises PositionMoved."""
         self._load(rows, Mode.APPEND, position)
 
-    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+    def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
         """Updates, inserts and deletes by key. Raises PositionMoved."""
-        self._load(rows, Mode.MERGE_ON_READ, position, tuple(key), gone)
+        self._load(rows, Mode.MERGE_ON_READ, position, tuple(key), delete_if)
 
     def loaded(self, load_id: str) -> DataFrame:
         """What the snapshots of that load have more than the one before them. Raises HistoryGone."""
@@ -84,24 +84,24 @@ class Iceberg:
         kept = metadata.raw["snapshots"] if metadata else ()
         marked = [each for each in kept if _load_of(each, self.uid) == load_id]
         if not marked:
-            raise gone(str(self.target), self.name)
+            raise history_expired(str(self.target), self.name)
         first, last = marked[0], marked[0]
         for each in marked[1:]:
             last = each if each["parent-snapshot-id"] == last["snapshot-id"] else last
         rows = self._at(last["snapshot-id"])
         before = first["parent-snapshot-id"]
         if before is not None and all(each["snapshot-id"] != before for each in kept):
-            raise gone(str(self.target), self.name)
+            raise history_expired(str(self.target), self.name)
         return rows if before is None else rows.exceptAll(aligned(self._at(before), rows))
 
     def _at(self, snapshot: int) -> DataFrame:
         return self.spark.sql(f"SELECT * FROM {table(self.target)} VERSION AS OF {snapshot}")
 
     def _load(
-        self, rows: DataFrame, mode: Mode, position: Position, key: tuple[str, ...] = (), gone: str | None = None
+        self, rows: DataFrame, mode: Mode, position: Position, key: tuple[str, ...] = (), delete_if: str | None = None
     ) -> None:
-        columns = tuple(name for name in rows.columns if name != gone)
-        self._create(rows.select(*columns) if gone else rows)
+        columns = tuple(name for name in rows.columns if name != delete_if)
+        self._create(rows.select(*columns) if delete_if else rows)
         with handed_over(rows) as given:
             session = given.sparkSession
             metadata = load(session, self.target)
@@ -121,7 +121,7 @@ class Iceberg:
             try:
                 staging.open()
                 if key:
-                    staging.merge(given, prune=(), skip_equal=False, gone=gone)
+                    staging.merge(given, prune=(), skip_equal=False, delete_if=delete_if)
                 else:
                     staging.append(given)
                 staging.publish()

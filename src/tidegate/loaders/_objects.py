@@ -90,22 +90,22 @@ class Objects:
         """What Spark is told of this bucket, in the client's words; nothing where it finds all by itself."""
         bucket = _SCHEME.sub("", self.path).partition("/")[0]
 
-        def told(name: str) -> str | None:
+        def setting(name: str) -> str | None:
             return self._conf(f"bucket.{bucket}.{name}") or self._conf(name)
 
-        endpoint = told("endpoint")
+        endpoint = setting("endpoint")
         if endpoint and "://" not in endpoint:
-            endpoint = f"http{'' if told('connection.ssl.enabled') == 'false' else 's'}://{endpoint}"
+            endpoint = f"http{'' if setting('connection.ssl.enabled') == 'false' else 's'}://{endpoint}"
         named = {
             "endpoint_url": endpoint,
-            "key": told("access.key"),
-            "secret": told("secret.key"),
-            "token": told("session.token"),
+            "key": setting("access.key"),
+            "secret": setting("secret.key"),
+            "token": setting("session.token"),
         }
         found: dict[str, Any] = {name: value for name, value in named.items() if value}
-        if region := told("endpoint.region"):
+        if region := setting("endpoint.region"):
             found["client_kwargs"] = {"region_name": region}
-        if told("path.style.access") == "true":
+        if setting("path.style.access") == "true":
             found["config_kwargs"] = {"s3": {"addressing_style": "path"}}
         return found
 
@@ -130,5 +130,5 @@ class Objects:
 
 def _status(error: BaseException) -> int | None:
     """The store's own number for its refusal."""
-    told: Any = getattr(error.__cause__ or error, "response", None)
-    return told.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(told, dict) else None
+    response: Any = getattr(error.__cause__ or error, "response", None)
+    return response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None

@@ -36,10 +36,10 @@ class Sink(Protocol):
             PositionMoved: another load came in between; nothing of this one is in the target.
         """
 
-    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
-        """Updates and inserts by key, deletes the keys of rows in which `gone` is true.
+    def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
+        """Updates and inserts by key, deletes the keys of rows for which `delete_if` is true.
 
-        Rows: one a key, no NULL in it; the target's columns and `gone`.
+        Rows: one a key, no NULL in it; the target's columns and those of `delete_if`.
 
         Raises:
             PositionMoved: as for `append`.
@@ -67,7 +67,7 @@ def missing(where: str, name: str) -> PositionMissing:
     )
 
 
-def gone(where: str, name: str) -> HistoryGone:
+def history_expired(where: str, name: str) -> HistoryGone:
     """The target's history no longer shows which rows a load wrote."""
     return HistoryGone(
         f"{where} no longer has the history that identifies the rows of that load of {name!r}",

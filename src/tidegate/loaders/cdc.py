@@ -123,15 +123,15 @@ class Events:
 
     def _latest(self, events: DataFrame) -> DataFrame:
         """The latest event of each key; whatever one that deletes says beside its key does not count."""
-        gone = f"upper(trim({quote(self.operation)})) = 'DELETE'"
+        deletes = f"upper(trim({quote(self.operation)})) = 'DELETE'"
         columns = [
             quote(name)
             if name in (*self.key, self.sequence)
-            else f"CASE WHEN NOT {gone} THEN {quote(name)} END AS {quote(name)}"
+            else f"CASE WHEN NOT {deletes} THEN {quote(name)} END AS {quote(name)}"
             for name in events.columns
             if name != self.operation
         ]
-        rows = events.selectExpr(*columns, f"{gone} AS {GONE}").distinct()
+        rows = events.selectExpr(*columns, f"{deletes} AS {GONE}").distinct()
         return one_a_key(rows, Latest(key=self.key, order=(self.sequence,)))
 
     def _remembered(self) -> DataFrame:
@@ -141,10 +141,10 @@ class Events:
 
     def _remember(self, rows: DataFrame) -> None:
         """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
-        gone = rows.where(GONE).persist()
+        deleted = rows.where(GONE).persist()
         try:
-            if not gone.isEmpty():
-                kept = gone.selectExpr(
+            if not deleted.isEmpty():
+                kept = deleted.selectExpr(
                     *(quote(name) for name in (*self.key, self.sequence)),
                     f"current_timestamp() AS {_AT}",
                     f"current_date() AS {_DAY}",
@@ -152,7 +152,7 @@ class Events:
                 with handed_over(kept) as written:
                     written.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
         finally:
-            gone.unpersist()
+            deleted.unpersist()
 
 
 def _need_operations(events: DataFrame, operation: str, sequence: str) -> None:

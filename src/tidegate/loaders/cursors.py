@@ -131,8 +131,10 @@ def column_of_changes(fields: Mapping[str, str]) -> str:
     found = [name for name in fields if _CHANGED.fullmatch(name)]
     hint = "Pass `timestamp_column=`, a column that every insert and update sets."
     if len(found) != 1:
-        told = "several columns could say when a row was changed" if found else "no column says when a row was changed"
-        raise ColumnMissing(f"{told}: the source has {', '.join(found or fields)}", hint=hint)
+        reason = (
+            "several columns could say when a row was changed" if found else "no column says when a row was changed"
+        )
+        raise ColumnMissing(f"{reason}: the source has {', '.join(found or fields)}", hint=hint)
     if fields[found[0]] == "string":
         raise ConfigError(
             f"column {found[0]!r} is a string, which may not sort as its times do",
@@ -174,9 +176,9 @@ def _batches(
 
 def _without_nulls(source: DataFrame, cursor: Cursor, on_null: str) -> DataFrame:
     if on_null == "stop":
-        said = f"a NULL in column {cursor.column!r}, so no watermark ever reaches them"
+        problem = f"a NULL in column {cursor.column!r}, so no watermark ever reaches them"
         hint = "Correct them at the source, or leave them out with `on_null='skip'`."
-        refuse(source, f"{cursor.name} IS NULL", said, hint, column=cursor.column)
+        refuse(source, f"{cursor.name} IS NULL", problem, hint, column=cursor.column)
     return source.where(f"{cursor.name} IS NOT NULL")
 
 

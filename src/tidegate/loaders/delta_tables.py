@@ -98,8 +98,8 @@ class Source:
             refuse_several(last.selectExpr(*keys, "1 AS n"), key)
             return latest(rows, rule).drop("_change_type", ORDER)
         except Exception as error:
-            said = everything(error)
-            if _NO_FEED.search(said) or _NO_HISTORY.search(said):
+            text = everything(error)
+            if _NO_FEED.search(text) or _NO_HISTORY.search(text):
                 raise HistoryGone(
                     f"{where} has no change data for its versions {start} to {end}",
                     hint="Set `delta.enableChangeDataFeed = true` on the source, and load it again into an empty "
@@ -332,8 +332,8 @@ class DeltaTimestampLoader(DeltaLoader):
         now = source.at(end)
         cursor = Cursor.of(self._time, dict(now.dtypes), TIMES)
         need_columns(now, self.key)
-        said = f"a NULL in column {self._time!r}, so no read ever reaches them"
-        refuse(now, f"{cursor.name} IS NULL", said, "Correct them at the source.", column=self._time)
+        problem = f"a NULL in column {self._time!r}, so no read ever reaches them"
+        refuse(now, f"{cursor.name} IS NULL", problem, "Correct them at the source.", column=self._time)
         was = last.last if last else None
         rows = now
         for sign, text in ((">=", self._bounds[0]), (">=", was), ("<=", self._bounds[1])):

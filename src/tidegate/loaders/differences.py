@@ -85,11 +85,11 @@ class DeltaDiffLoader(IncrementalLoader):
             answer.update({kind: was.limit(0) for kind in CHANGES})
             empty(spark, copy)
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
-        gone = found.where(GONE).select(*(quote(name) for name in key))
+        deleted = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
         answer["inserts"] = found.where(f"{dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
         answer["updates"] = found.where(f"NOT {dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
-        answer["deletes"] = dataframe_ops.of_keys(was, gone, key).select(*columns)
+        answer["deletes"] = dataframe_ops.of_keys(was, deleted, key).select(*columns)
         state = {"snapshot": new, "before": last}
         return Batch(
             rows=found.drop(dataframe_ops.TWICE, dataframe_ops.NEW), key=key, watermark=str(number), state=state

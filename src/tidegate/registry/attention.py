@@ -46,8 +46,8 @@ def notes(connection: Connection) -> Notes:
 
 def is_paused(connection: Connection, uid: str) -> bool:
     """Whether schedules leave the stream out."""
-    mine = select(pauses.c.object_id).join(object_info).where(object_info.c.uid == uid)
-    return connection.scalar(mine) is not None
+    pause = select(pauses.c.object_id).join(object_info).where(object_info.c.uid == uid)
+    return connection.scalar(pause) is not None
 
 
 def pause(connection: Connection, uid: str, stamp: Stamp) -> None:

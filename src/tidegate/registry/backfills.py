@@ -77,16 +77,20 @@ class Backfills:
     def mark(self, backfill_id: int, status: Progress, *, among: Iterable[Progress] = OPEN) -> bool:
         """Whether the backfill had one of these statuses; it has the new one now."""
         with self._database.write() as connection:
-            mine = (backfills.c.backfill_id == backfill_id) & backfills.c.status_cd.in_(list(among))
-            done = connection.execute(update(backfills).where(mine).values(status_cd=status, updated_ts=self._clock()))
+            backfill = (backfills.c.backfill_id == backfill_id) & backfills.c.status_cd.in_(list(among))
+            done = connection.execute(
+                update(backfills).where(backfill).values(status_cd=status, updated_ts=self._clock())
+            )
             return done.rowcount == 1
 
     def keep(self, backfill_id: int, *chunks: Chunk) -> None:
         """The chunks as they stand now."""
         with self._database.write() as connection:
             for chunk in chunks:
-                mine = (backfill_chunks.c.backfill_id == backfill_id) & (backfill_chunks.c.number == chunk.number)
-                connection.execute(update(backfill_chunks).where(mine).values(**_row(chunk), updated_ts=self._clock()))
+                same_chunk = (backfill_chunks.c.backfill_id == backfill_id) & (backfill_chunks.c.number == chunk.number)
+                connection.execute(
+                    update(backfill_chunks).where(same_chunk).values(**_row(chunk), updated_ts=self._clock())
+                )
                 if chunk.status is Progress.DONE and not chunk.rows:
                     object_id = _object_of(connection, backfill_id)
                     intervals.emptied(connection, object_id, (chunk.after, chunk.upto), self._clock())

@@ -114,8 +114,8 @@ def _put(
         connection.execute(insert(checksums), new)
     if old:
         connection.execute(update(checksums).where(*_at(object_id)), old)
-    mine = object_info.c.object_id == object_id
-    connection.execute(update(object_info).where(mine).values(checksum_method=method))
+    of_stream = object_info.c.object_id == object_id
+    connection.execute(update(object_info).where(of_stream).values(checksum_method=method))
 
 
 def _drop(connection: Connection, object_id: int, labels: Sequence[str]) -> None:

@@ -48,14 +48,14 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)):
         kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
         since = measured is not None and (repair is None or repair.task_id < measured.task_id)
-        told = (kept.result_payload or {}) if kept is not None else {}
+        payload = (kept.result_payload or {}) if kept is not None else {}
         failed = kept is not None and kept.status_cd == Status.ERROR
         found[uid] = RunFacts(
             totals=sums.get(object_id, {}),
             last=last[object_id].outcome_payload if object_id in last else None,
             partitions_created=created.get(object_id),
-            maintenance=told if kept is not None and not failed else None,
-            maintenance_failed=told.get("error", {}) if failed else None,
+            maintenance=payload if kept is not None and not failed else None,
+            maintenance_failed=payload.get("error", {}) if failed else None,
             compared=measured.result_payload if since and measured is not None and _whole(measured) else None,
         )
     return found

@@ -51,21 +51,21 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
         for part in parts
         if part["action"] != Action.DELETE
     ]
-    gone = [part["file"]["path"] for part in parts if part["action"] == Action.DELETE]
+    deleted = [part["file"]["path"] for part in parts if part["action"] == Action.DELETE]
     # What was kept before counts only if the load went on from it.
-    ways = (stored.loaded(read, gone), Manifest.of(read))
+    ways = (stored.loaded(read, deleted), Manifest.of(read))
     _exchange(
         connection, object_id, stored, next((way for way in ways if way.vouched(changes["state"])), Manifest()), now
     )
 
 
 def _exchange(connection: Connection, object_id: int, stored: Manifest, wanted: Manifest, now: datetime) -> None:
-    gone = [{"at": path} for path in stored.files if path not in wanted.files]
+    removed = [{"at": path} for path in stored.files if path not in wanted.files]
     changed = [file for path, file in wanted.files.items() if path in stored.files and stored.files[path] != file]
     new = [file for path, file in wanted.files.items() if path not in stored.files]
     here = (files.c.object_id == object_id) & (files.c.path == bindparam("at"))
-    if gone:
-        connection.execute(delete(files).where(here), gone)
+    if removed:
+        connection.execute(delete(files).where(here), removed)
     if changed:
         rows = [
             {

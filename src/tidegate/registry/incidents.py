@@ -82,8 +82,8 @@ class Incidents:
     def sent(self, notice: Notice) -> None:
         """The message was delivered."""
         with self._database.write() as connection:
-            mine = notices.c.notice_id == notice.number
-            connection.execute(update(notices).where(mine).values(sent_ts=self._clock(), error=None))
+            same_notice = notices.c.notice_id == notice.number
+            connection.execute(update(notices).where(same_notice).values(sent_ts=self._clock(), error=None))
 
     def failed(self, notice: Notice, error: str) -> None:
         """It was not, and will be sent again."""
@@ -144,8 +144,8 @@ def _add(connection: Connection, incident: Incident, messages: Sequence[Notice],
 
 def _claimed(connection: Connection, row: Row[Any], now: datetime) -> bool:
     before = notices.c.claimed_ts.is_(None) if row.claimed_ts is None else notices.c.claimed_ts == row.claimed_ts
-    mine = update(notices).where((notices.c.notice_id == row.notice_id) & before & notices.c.sent_ts.is_(None))
-    return bool(connection.execute(mine.values(claimed_ts=now, attempts=row.attempts + 1)).rowcount)
+    claim = update(notices).where((notices.c.notice_id == row.notice_id) & before & notices.c.sent_ts.is_(None))
+    return bool(connection.execute(claim.values(claimed_ts=now, attempts=row.attempts + 1)).rowcount)
 
 
 def _incident(row: Row[Any]) -> Incident:

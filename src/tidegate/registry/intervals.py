@@ -26,10 +26,10 @@ def read(connection: Connection, object_id: int) -> Intervals:
 def keep(connection: Connection, object_id: int, found: Intervals, now: datetime) -> None:
     """These and no others; rows that say so already stay."""
     stored = set(read(connection, object_id).parts)
-    gone = [part.upto for part in stored.difference(found.parts)]
-    if gone:
-        mine = intervals.c.object_id == object_id
-        connection.execute(delete(intervals).where(mine, intervals.c.upto_value.in_(gone)))
+    removed = [part.upto for part in stored.difference(found.parts)]
+    if removed:
+        of_stream = intervals.c.object_id == object_id
+        connection.execute(delete(intervals).where(of_stream, intervals.c.upto_value.in_(removed)))
     rows = [
         {
             "object_id": object_id,

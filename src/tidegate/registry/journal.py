@@ -49,8 +49,8 @@ def start_run(connection: Connection, run_id: str, uid: str, stamp: Stamp) -> No
 def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Stamp) -> None:
     """The run ended like this; its stream is OK or ERROR, unless another runner held it."""
     named = select(object_info.c.object_id).where(object_info.c.object_name == outcome.stream)
-    mine = (runs.c.run_id == run_id) & runs.c.object_id.in_(named)
-    started = connection.execute(select(runs.c.object_id, runs.c.outcome).where(mine)).first()
+    of_run = (runs.c.run_id == run_id) & runs.c.object_id.in_(named)
+    started = connection.execute(select(runs.c.object_id, runs.c.outcome).where(of_run)).first()
     if started is None:
         raise InternalError(f"run {run_id} of stream {outcome.stream} was never started", run_id=run_id)
     object_id = started.object_id
@@ -66,7 +66,7 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         "bytes_read": outcome.bytes_read,
         "seconds": outcome.seconds.get("total"),
     }
-    connection.execute(update(runs).where(mine).values(ended))
+    connection.execute(update(runs).where(of_run).values(ended))
     if outcome.outcome is Result.UNCHANGED and outcome.position is not None:
         through = outcome.position["loaded_through"]
         intervals.looked(connection, object_id, through, outcome.looked_through, stamp.at)

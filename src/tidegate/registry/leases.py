@@ -70,8 +70,8 @@ class Lease:
         """
         with self._database.write() as connection:
             now, expires = _times(connection, self._ttl)
-            mine = (leases.c.uid == self._uid) & (leases.c.token == self._token)
-            renewed = connection.execute(update(leases).where(mine).values(renewed_ts=now, expires_ts=expires))
+            own = (leases.c.uid == self._uid) & (leases.c.token == self._token)
+            renewed = connection.execute(update(leases).where(own).values(renewed_ts=now, expires_ts=expires))
         if renewed.rowcount != 1:
             raise LeaseLost(f"another runner took over stream {self._uid}", uid=self._uid)
 

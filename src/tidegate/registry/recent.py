@@ -74,11 +74,11 @@ def run_log(connection: Connection, uid: str, run_id: str) -> list[dict[str, Any
     ).one_or_none()
     if run is None:
         return []
-    mine = (tasks.c.target_object_id == run.object_id) & (tasks.c.start_ts >= run.started_ts)
+    of_run = (tasks.c.target_object_id == run.object_id) & (tasks.c.start_ts >= run.started_ts)
     found = [
         {"at": row.start_ts, "what": row.task_type, "slice": row.extract_group_id, "status": row.status_cd}
         | {"until": row.finish_ts, "facts": row.result_payload or {}}
-        for row in connection.execute(select(tasks).where(mine, tasks.c.run_id == run_id).limit(500))
+        for row in connection.execute(select(tasks).where(of_run, tasks.c.run_id == run_id).limit(500))
     ]
     log = status_change_log.c
     during = [log.object_id == run.object_id, log.changed_ts >= run.started_ts, log.extract_group_id.is_(None)]
@@ -127,8 +127,8 @@ def last_tasks(
     connection: Connection, uids: Sequence[str], kind: str, *which: ColumnElement[bool]
 ) -> dict[str, Row[Any]]:
     """By stream its last task of this type that ended well, of those that fulfil the conditions."""
-    mine = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
-    newest = select(func.max(tasks.c.task_id)).where(*mine, tasks.c.status_cd == "OK", *which)
+    of_stream = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
+    newest = select(func.max(tasks.c.task_id)).where(*of_stream, tasks.c.status_cd == "OK", *which)
     query = select(object_info.c.uid, tasks).join(
         tasks, tasks.c.task_id == newest.correlate(object_info).scalar_subquery()
     )

@@ -258,10 +258,10 @@ class Registry(RegistryReader):
         try:
             yield payload
         except BaseException as error:
-            told = {**payload, "error": journal.describe(error)}
+            result = {**payload, "error": journal.describe(error)}
             # An unreachable registry must not hide the error itself; `close_crashed` then ends the tasks.
             with suppress(RegistryError):
-                self._finish_tasks(dict.fromkeys(numbers, told), Status.ERROR)
+                self._finish_tasks(dict.fromkeys(numbers, result), Status.ERROR)
             raise
         known = facts or {}
         own = [{**payload, **known.get(group or "", {})} for group in groups]

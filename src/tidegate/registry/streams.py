@@ -119,14 +119,14 @@ def _group_statuses(connection: Connection, object_id: int, groups: Sequence[str
     """The status of each slice that ever had one, at least of those asked for."""
     change = status_change_log.c
     columns = (change.extract_group_id, change.new_status)
-    mine = change.object_id == object_id
+    of_stream = change.object_id == object_id
     if len(groups) <= FEW_GROUPS:  # a long history of a few slices is not read through
-        last = select(*columns).where(mine).order_by(change.change_id.desc()).limit(1)
+        last = select(*columns).where(of_stream).order_by(change.change_id.desc()).limit(1)
         found = [connection.execute(last.where(change.extract_group_id == group)).one_or_none() for group in groups]
         return {row.extract_group_id: row.new_status for row in found if row is not None}
     newest = (
         select(func.max(change.change_id).label("change_id"))
-        .where(mine, change.extract_group_id.is_not(None))
+        .where(of_stream, change.extract_group_id.is_not(None))
         .group_by(change.extract_group_id)
         .subquery()
     )

@@ -22,7 +22,7 @@ class Bus:
         """Of all of them."""
         return (*self.tellers, *self.followers)
 
-    def told(self, connection: socket.socket) -> bool:
+    def forward(self, connection: socket.socket) -> bool:
         """Passes on the next event of a teller; False at the end of the connection."""
         message = wire.receive(connection)
         if message is None:

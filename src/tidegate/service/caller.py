@@ -39,11 +39,11 @@ def handed_over(words: Sequence[str]) -> int | None:
             wire.send(connection, _request(words, str(place.project)), [0, 1, 2])
         except OSError:
             return None
-        told = wire.receive(connection)
-    if told is None:
+        message = wire.receive(connection)
+    if message is None:
         sys.stderr.write(LOST)
         return 1
-    answer, _ = told
+    answer, _ = message
     if "refused" in answer:
         sys.stderr.write(f"{answer['refused']}: running here\n")
         return None

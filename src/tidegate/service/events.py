@@ -21,16 +21,16 @@ def followed(place: Place) -> Iterator[SimpleQueue[Event]]:
 
     Of an outcome only its name comes, in `detail`.
     """
-    told: SimpleQueue[Event] = queue.SimpleQueue()
+    events: SimpleQueue[Event] = queue.SimpleQueue()
     connection = place.connect()
     if connection is None:
-        yield told
+        yield events
         return
     wire.send(connection, {"ask": "events"})
-    listening = threading.Thread(target=_listen, args=(connection, told), daemon=True)
+    listening = threading.Thread(target=_listen, args=(connection, events), daemon=True)
     listening.start()
     try:
-        yield told
+        yield events
     finally:
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
@@ -74,6 +74,6 @@ def event_of(document: Mapping[str, Any]) -> Event:
     return Event(**{**document, "stage": stage, "moment": moment, "place": (number, of)})
 
 
-def _listen(connection: socket.socket, told: SimpleQueue[Event]) -> None:
+def _listen(connection: socket.socket, events: SimpleQueue[Event]) -> None:
     while (message := wire.receive(connection)) is not None:
-        told.put(event_of(message[0]))
+        events.put(event_of(message[0]))

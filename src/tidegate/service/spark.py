@@ -110,25 +110,25 @@ class Spark:
         return {"pid": self._told["pid"], "memory": memory(self._told["pid"]), "users": len(self._users)}
 
     def _start(self, wanted: JvmSpec) -> None:
-        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
         def keep() -> int:
             self.closing()
-            mine.close()
-            return self.keep(wanted, self.log, lambda told: wire.send(theirs, told))
+            own_end.close()
+            return self.keep(wanted, self.log, lambda told: wire.send(other_end, told))
 
         self._keeper = worker.forked(keep, dies_by=signal.SIGKILL)
-        theirs.close()
-        mine.settimeout(0)
-        self._wanted, self._pipe, self._told, self._retired = wanted, mine, None, False
+        other_end.close()
+        own_end.settimeout(0)
+        self._wanted, self._pipe, self._told, self._retired = wanted, own_end, None, False
         self._used = time.monotonic()
 
     def _lend(self) -> None:
         if self._told is None and self._pipe is not None:
             with suppress(BlockingIOError):
-                told = wire.receive(self._pipe)
-                if told is not None:
-                    self._told = told[0]
+                message = wire.receive(self._pipe)
+                if message is not None:
+                    self._told = message[0]
                     warm = "port" in self._told
                     self.say("Spark is warm" if warm else f"Spark did not start: {self._told['refused']}")
         if self._told is None:

@@ -153,12 +153,12 @@ class Supervisor:
 
     def _asked(self, connection: socket.socket) -> None:
         """The first message of a connection says what it is for."""
-        told = wire.receive(connection, files=3)
+        message = wire.receive(connection, files=3)
         self._selector.unregister(connection)
-        if told is None:
+        if message is None:
             connection.close()
             return
-        request, files = told
+        request, files = message
         match request.get("ask"):
             case "command" if len(files) == 3:
                 self._command(connection, request, files)
@@ -178,7 +178,7 @@ class Supervisor:
             os.close(file)
 
     def _event(self, connection: socket.socket) -> None:
-        if not self._bus.told(connection):
+        if not self._bus.forward(connection):
             self._selector.unregister(connection)
             self._bus.left(connection)
 
@@ -207,17 +207,17 @@ class Supervisor:
         return None
 
     def _caller_said(self, connection: socket.socket, pid: int) -> None:
-        told = wire.receive(connection)
-        number = signal.SIGTERM if told is None else int(told[0].get("signal", 0))
-        if told is None:  # the caller is gone: what it asked for is interrupted
+        message = wire.receive(connection)
+        number = signal.SIGTERM if message is None else int(message[0].get("signal", 0))
+        if message is None:  # the caller is gone: what it asked for is interrupted
             self._selector.unregister(connection)
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
     def _spark_said(self, connection: socket.socket) -> None:
-        told = wire.receive(connection)
+        message = wire.receive(connection)
         self._selector.unregister(connection)
-        self._spark.returned(connection, well=told is not None)
+        self._spark.returned(connection, well=message is not None)
         self._used = time.monotonic()
 
     def _state(self) -> dict[str, Any]:
@@ -270,9 +270,9 @@ class Supervisor:
             connection.close()
             self._used = time.monotonic()
         for kept in (each for each in self._kept if pid in each.pids):
-            told = kept.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
-            if told is not None:
-                self.say(told)
+            result = kept.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
+            if result is not None:
+                self.say(result)
         self._spark.ended(pid)
 
     def _tick(self) -> None:
@@ -311,8 +311,8 @@ def _terminate(pid: int) -> None:
 
 def _preload() -> None:
     own = pkgutil.walk_packages(tidegate.__path__, "tidegate.", onerror=lambda _: None)
-    ours = [each.name for each in own if not each.name.startswith(("tidegate.testing", "tidegate.__main__"))]
-    for name in (*PRELOADED, *ours):
+    own_modules = [each.name for each in own if not each.name.startswith(("tidegate.testing", "tidegate.__main__"))]
+    for name in (*PRELOADED, *own_modules):
         with suppress(Exception):  # a driver that is not installed is missed by whoever needs it
             importlib.import_module(name)
     gc.collect()

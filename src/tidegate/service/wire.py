@@ -51,5 +51,5 @@ def receive(connection: socket.socket, files: int = 0) -> tuple[dict[str, Any], 
 
 def user_of(connection: socket.socket) -> int:
     """The user of the process at the other end, as the kernel says."""
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    return int(CREDENTIALS.unpack(told)[1])
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return int(CREDENTIALS.unpack(credentials)[1])

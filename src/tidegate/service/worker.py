@@ -160,9 +160,9 @@ class _Leased:
         }
         with contextlib.suppress(OSError):
             wire.send(connection, asked)
-            told = wire.receive(connection)
-            if told is not None and "port" in told[0]:
-                return cls(connection, told[0]["port"], told[0]["secret"])
+            message = wire.receive(connection)
+            if message is not None and "port" in message[0]:
+                return cls(connection, message[0]["port"], message[0]["secret"])
         connection.close()
         return None
 

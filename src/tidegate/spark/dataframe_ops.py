@@ -139,10 +139,10 @@ def older(rows: DataFrame, present: DataFrame, rule: Latest) -> DataFrame:
     Rows: one a key, key columns only.
     """
     keys, orders = [quote(name) for name in rule.key], dict.fromkeys([*rule.cursor, *rule.order])
-    theirs = present.selectExpr(*keys, *(f"{quote(name)} AS {quote(_WAS + name)}" for name in orders))
-    mine = rows.selectExpr(*dict.fromkeys([*keys, *map(quote, orders)]))
+    old = present.selectExpr(*keys, *(f"{quote(name)} AS {quote(_WAS + name)}" for name in orders))
+    new = rows.selectExpr(*dict.fromkeys([*keys, *map(quote, orders)]))
     later = f"struct({', '.join(_orders(rule, _WAS))}) > struct({', '.join(_orders(rule))})"
-    return mine.join(theirs, on=list(rule.key), how="inner").where(later).selectExpr(*keys).distinct()
+    return new.join(old, on=list(rule.key), how="inner").where(later).selectExpr(*keys).distinct()
 
 
 def ranked(rows: DataFrame, rule: Latest, *, by: str = "row_number") -> DataFrame:
@@ -192,10 +192,10 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     all of its rows have to go before the one that is wanted can come. NEW is true for one that `present` does not have.
     """
     keys = [quote(name) for name in key]
-    mine = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
+    new_rows = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
     was = [f"{quote(name)} AS {quote(_WAS + name)}" for name in others]
     window = f"PARTITION BY {names(key)}"
-    theirs = (
+    old_rows = (
         present.selectExpr(*keys, *was, f"count(*) OVER ({window}) AS {_THERE}", f"{_numbered(window)} AS {RANK}")
         .where(f"{RANK} = 1")
         .drop(RANK)
@@ -203,7 +203,7 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
     twice = f"coalesce({_HERE} AND {_THERE} > 1, false)"
     differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR {twice} OR NOT ({equal})"
-    both = mine.join(theirs, on=list(key), how="full_outer").where(differs)
+    both = new_rows.join(old_rows, on=list(key), how="full_outer").where(differs)
     columns = [quote(name) for name in wanted.columns]
     new = f"{_THERE} IS NULL AS {NEW}"
     return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}", new)
@@ -220,10 +220,10 @@ def differing(wanted: DataFrame, present: DataFrame, *, by: Sequence[str]) -> Da
     """
     keys = [quote(name) for name in by]
     # Of one row on either side the hashes cancel out when they are equal; every number less is less to shuffle.
-    told = [] if HASH in by else [HASH]
-    mine = wanted.selectExpr(*keys, f"1L AS {HERE}", f"0L AS {THERE}", *told)
-    theirs = present.selectExpr(*keys, f"0L AS {HERE}", f"1L AS {THERE}", *told)
-    both = mine.unionAll(theirs).groupBy(*keys).agg({HERE: "sum", THERE: "sum", **dict.fromkeys(told, "bit_xor")})
+    hashes = [] if HASH in by else [HASH]
+    new = wanted.selectExpr(*keys, f"1L AS {HERE}", f"0L AS {THERE}", *hashes)
+    old = present.selectExpr(*keys, f"0L AS {HERE}", f"1L AS {THERE}", *hashes)
+    both = new.unionAll(old).groupBy(*keys).agg({HERE: "sum", THERE: "sum", **dict.fromkeys(hashes, "bit_xor")})
     here, there = f"`sum({HERE})`", f"`sum({THERE})`"
     equal = f"{here} = {there}" if HASH in by else f"{here} = 1 AND {there} = 1 AND `bit_xor({HASH})` = 0"
     return both.where(f"NOT ({equal})").selectExpr(*keys, f"{here} AS {HERE}", f"{there} AS {THERE}")
@@ -238,8 +238,8 @@ def lacking(wanted: DataFrame, keys: DataFrame) -> DataFrame:
 
     Rows: as `wanted`, without `HASH`.
     """
-    came = wanted.join(keys.where(f"{HERE} > {THERE}"), on=[HASH], how="inner")
-    numbered = came.selectExpr("*", f"row_number() OVER (PARTITION BY {HASH} ORDER BY {HASH}) AS {NUMBER}")
+    added = wanted.join(keys.where(f"{HERE} > {THERE}"), on=[HASH], how="inner")
+    numbered = added.selectExpr("*", f"row_number() OVER (PARTITION BY {HASH} ORDER BY {HASH}) AS {NUMBER}")
     return numbered.where(f"{NUMBER} <= {HERE} - {THERE}").drop(HASH, HERE, THERE, NUMBER)
 
 
@@ -254,9 +254,9 @@ def repairing(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns
     of its rows have to go before the one that is wanted can come.
     """
     names_of = [quote(name) for name in columns.names]
-    came = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
-    came = came.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}", f"{THERE} > 1 AS {TWICE}")
-    return came.unionAll(
+    added = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
+    added = added.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}", f"{THERE} > 1 AS {TWICE}")
+    return added.unionAll(
         keys.where(f"{HERE} = 0").selectExpr(*_bare(key, columns), f"true AS {GONE}", f"false AS {TWICE}")
     )
 
@@ -310,8 +310,8 @@ def with_deletes(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], column
 
     Rows: the columns, then `GONE`; of a key that goes every other column is NULL.
     """
-    mine = rows.selectExpr(*(quote(name) for name in columns.names), f"false AS {GONE}")
-    return mine.unionAll(keys.selectExpr(*_bare(key, columns), f"true AS {GONE}"))
+    present = rows.selectExpr(*(quote(name) for name in columns.names), f"false AS {GONE}")
+    return present.unionAll(keys.selectExpr(*_bare(key, columns), f"true AS {GONE}"))
 
 
 def fingerprint(rows: DataFrame, steps: Sequence[Sequence[str]]) -> Fingerprint:

@@ -241,9 +241,9 @@ def everything(error: BaseException) -> str:
 
 
 def _name(error: BaseException, text: str) -> str:
-    if said := _SAYS_NAMES.search(text):
-        reason = re.split(r"\s*SQLSTATE|\s*;\s*line \d", said["reason"])[0].rstrip(". ")
-        return f"{said['condition']}: {reason[:_LONGEST]}"
+    if found := _SAYS_NAMES.search(text):
+        reason = re.split(r"\s*SQLSTATE|\s*;\s*line \d", found["reason"])[0].rstrip(". ")
+        return f"{found['condition']}: {reason[:_LONGEST]}"
     if found := _CONDITION.search(text):
         return found[1]
     classes = [name.rpartition(".")[2] for name in _CLASS.findall(text) if not name.startswith("py4j")]

@@ -145,6 +145,6 @@ def _output(log: Path | None) -> IO[bytes]:
 
 
 def _hint(output: bytes) -> str:
-    said = [found[1] for line in output.decode(errors="replace").splitlines() if (found := _TELLING.search(line))]
+    lines = [found[1] for line in output.decode(errors="replace").splitlines() if (found := _TELLING.search(line))]
     doctor = "Correct `spark:` in tidegate.yaml, then run `tidegate doctor`."
-    return f"{doctor} Spark said: {said[-1][:300]}" if said else doctor
+    return f"{doctor} Spark said: {lines[-1][:300]}" if lines else doctor

@@ -40,7 +40,7 @@ TALLIES = (
     *(f"coalesce(sum({name}), 0)" for name in (EVENTS, BAD, PARTIAL)),
     *(f"max({CLEARED})", f"count({ORDER})", f"count_if({TWICE})", f"count_if({LATE})", f"max({ORDER})"),
 )
-"""What `LatestEventsSpec.told` comes to: those of all keys together; keys that have a usable event, keys with two
+"""What `LatestEventsSpec.tallied` comes to: those of all keys together; keys that have a usable event, keys with two
 different events of one order, and keys of which something newer may have been applied; and the greatest order."""
 
 _HASH, _TOP, _LOW = "__tidegate_hash", "__tidegate_top", "__tidegate_low"
@@ -98,7 +98,7 @@ class LatestEventsSpec:
         found = wanted.groupBy(*keys).agg(how)
         return found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
 
-    def told(self, gathered: DataFrame) -> DataFrame:
+    def tallied(self, gathered: DataFrame) -> DataFrame:
         """What `TALLIES` are asked of: one row a key, which is NULL where no event of it is usable."""
         keys = (f"CASE WHEN {_TOP} IS NOT NULL THEN {quote(name)} END AS {quote(name)}" for name in self.key)
         tallies = (EVENTS, BAD, PARTIAL, CLEARED, f"{_TOP}.o AS {ORDER}")
@@ -238,9 +238,9 @@ class LatestEventsSpec:
         else:
             none = f"CAST(NULL AS string) AS {APPLIED}"
             rows = rows.selectExpr("*", none, f"false AS {WAS_GONE}", f"{_NO_MAP} AS {KNOWN}")
-        gone, since = f"coalesce({WAS_GONE}, false)", f"coalesce({APPLIED}, '')"
+        deleted, since = f"coalesce({WAS_GONE}, false)", f"coalesce({APPLIED}, '')"
         orders = [
-            f"CASE WHEN {_HERE} AND NOT {gone} THEN coalesce(try_element_at({KNOWN}, {string(name)}), {since}) END "
+            f"CASE WHEN {_HERE} AND NOT {deleted} THEN coalesce(try_element_at({KNOWN}, {string(name)}), {since}) END "
             f"AS o{number}"
             for number, name in enumerate(self.others)
         ]
@@ -249,7 +249,7 @@ class LatestEventsSpec:
             younger = f"{since} > {string(self.emptied)}" + ("" if self._bare else f" OR {since} = ''")
         kept = rows.where(f"({APPLIED} IS NOT NULL OR {_HERE}) AND ({younger})")
         columns = [quote(name) for name in self.columns.names]
-        return kept.selectExpr(*columns, f"{gone} AS {GONE}", f"{since} AS {ORDER}", APPLIED, *orders)
+        return kept.selectExpr(*columns, f"{deleted} AS {GONE}", f"{since} AS {ORDER}", APPLIED, *orders)
 
     def _left(self, steps: DataFrame) -> DataFrame:
         """What all steps of a key leave of it; a value counts unless the key ended after it."""

@@ -36,14 +36,14 @@ def by_order(rows: DataFrame, others: DataFrame, *, key: Sequence[str], order: S
         order: NULL comes first.
     """
     keys, ordered = [quote(name) for name in key], [quote(name) for name in order]
-    mine = f"struct({', '.join([*ordered, f'{META}load AS {dataframe_ops.NUMBER}'])})"
-    waiting = rows.where(WAITS).selectExpr(*keys, f"{mine} AS {_MINE}")
+    place = f"struct({', '.join([*ordered, f'{META}load AS {dataframe_ops.NUMBER}'])})"
+    waiting = rows.where(WAITS).selectExpr(*keys, f"{place} AS {_MINE}")
     wanted = waiting.selectExpr(*keys).distinct().hint("broadcast")
-    theirs = others.join(wanted, on=list(key), how="left_semi")
-    theirs = theirs.selectExpr(*keys, f"struct({', '.join([*ordered, dataframe_ops.NUMBER])}) AS {_MINE}")
-    best = theirs.unionAll(waiting).groupBy(*keys).agg({_MINE: "max"}).withColumnRenamed(f"max({_MINE})", _BEST)
+    newer = others.join(wanted, on=list(key), how="left_semi")
+    newer = newer.selectExpr(*keys, f"struct({', '.join([*ordered, dataframe_ops.NUMBER])}) AS {_MINE}")
+    best = newer.unionAll(waiting).groupBy(*keys).agg({_MINE: "max"}).withColumnRenamed(f"max({_MINE})", _BEST)
     joined = rows.join(best, on=list(key), how="left")
-    return closed(joined, f"{_BEST} > {mine}", number).drop(_BEST)
+    return closed(joined, f"{_BEST} > {place}", number).drop(_BEST)
 
 
 def by_event(  # noqa: PLR0913 - what was applied, and by what
@@ -103,24 +103,28 @@ def ended(  # noqa: PLR0913 - what was looked for, and what was found
     return _ended(rows.join(here, on=list(key), how="left"), condition, at, rows.columns)
 
 
-def deleted(rows: DataFrame, gone: DataFrame, *, key: Sequence[str], at: str, number: int) -> DataFrame:
+def deleted(rows: DataFrame, deleted_keys: DataFrame, *, key: Sequence[str], at: str, number: int) -> DataFrame:
     """A version ends where a delete of its key came after it.
 
     Args:
-        gone: the keys, and as `frames.ORDER` the place of the delete in its log; NULL says that it is read after all
+        deleted_keys: the keys, and as `ORDER` the place of the delete in its log; NULL says that it is read after all
             that earlier loads have read.
         at: when it was read, as SQL.
     """
     keys = [quote(name) for name in key]
-    last = gone.selectExpr(*keys, f"coalesce({dataframe_ops.ORDER}, '') AS {_BEST}").groupBy(*keys).agg({_BEST: "max"})
+    last = (
+        deleted_keys.selectExpr(*keys, f"coalesce({dataframe_ops.ORDER}, '') AS {_BEST}")
+        .groupBy(*keys)
+        .agg({_BEST: "max"})
+    )
     joined = rows.join(last.withColumnRenamed(f"max({_BEST})", _BEST), on=list(key), how="left")
     condition = f"{_BEST} > {ORDERED} OR ({_BEST} = '' AND {META}load < {number})"
     return _ended(joined, condition, at, rows.columns)
 
 
 def _ended(rows: DataFrame, condition: str, at: str, columns: Sequence[str]) -> DataFrame:
-    gone = f"{WAITS} AND {META}ended IS NULL AND coalesce({condition}, false)"
-    end = f"CASE WHEN {gone} THEN {at} ELSE {META}ended END AS {META}ended"
+    ends = f"{WAITS} AND {META}ended IS NULL AND coalesce({condition}, false)"
+    end = f"CASE WHEN {ends} THEN {at} ELSE {META}ended END AS {META}ended"
     return rows.selectExpr(*(end if name == f"{META}ended" else quote(name) for name in columns))
 
 

@@ -52,8 +52,10 @@ class JvmSpec:
     def digest(self) -> str:
         """The same for JVMs that can stand in for each other: how fast one starts makes no difference."""
         conf = {key: value for key, value in self.conf.items() if key != JAVA_OPTIONS}
-        told = json.dumps([conf, dict(self.user), list(map(str, self.jars)), dict(self.environment)], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()
+        document = json.dumps(
+            [conf, dict(self.user), list(map(str, self.jars)), dict(self.environment)], sort_keys=True
+        )
+        return hashlib.sha256(document.encode()).hexdigest()
 
 
 def java_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -143,7 +143,7 @@ def bad(  # noqa: PLR0913 - the rows, and what is kept of them
     ranked = rows if rule is None else dataframe_ops.ranked(rows, rule)
     last = "true" if rule is None else f"{RANK} = 1"
     keyed = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.key) if rule else "false"
-    told = f"filter({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}')"
+    quarantining = f"filter({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}')"
     whole = f"{REFUSED} IS NULL" if REFUSED in there else "true"
     return ranked.where(BAD).selectExpr(
         f"{load} AS load",
@@ -152,8 +152,8 @@ def bad(  # noqa: PLR0913 - the rows, and what is kept of them
         # A later row of its key came with it, so nobody waits for this one.
         "CAST(NULL AS bigint) AS until" if each else f"CASE WHEN NOT {last} AND {keyed} THEN {load} END AS until",
         f"{last} AS last",
-        f"array_join(transform({told}, e -> e.rule), ', ') AS rule",
-        f"array_join(transform({told}, e -> e.reason), '; ') AS reason",
+        f"array_join(transform({quarantining}, e -> e.rule), ', ') AS rule",
+        f"array_join(transform({quarantining}, e -> e.reason), '; ') AS reason",
         f"{ORIGIN if ORIGIN in there else 'CAST(NULL AS string)'} AS origin",
         f"CASE WHEN {whole} THEN {text.pack} END AS row",
         f"{RAW if RAW in there else 'CAST(NULL AS string)'} AS raw",
@@ -211,8 +211,8 @@ def replayable(rows: DataFrame, key: Sequence[str], *, complete: bool = False) -
 
 def broken_now(rows: DataFrame) -> dict[str, int]:
     """Rows of `replayable` that wait on, by what they break."""
-    told = f"coalesce(nullif(array_join(transform({ERRORS}, e -> e.rule), ', '), ''), {META}rule) AS rule"
-    found = rows.where(STAYS).selectExpr(told).groupBy("rule").count().collect()
+    rules = f"coalesce(nullif(array_join(transform({ERRORS}, e -> e.rule), ', '), ''), {META}rule) AS rule"
+    found = rows.where(STAYS).selectExpr(rules).groupBy("rule").count().collect()
     return {row[0]: row[1] for row in sorted(found)}
 
 

@@ -170,7 +170,7 @@ class Checksum(Strategy):
             return None
         self._refuse_large(parts, grouping)
         counts = {action: sum(part.action is action for part in parts) for action in Action}
-        told = ", ".join(
+        summary = ", ".join(
             f"{count} to {action.lower()}" for action, count in counts.items() if count and action is not Action.SKIP
         )
         moved = {part.slice for part in parts if part.action is not Action.SKIP}
@@ -180,7 +180,7 @@ class Checksum(Strategy):
             state={"method": grouping.to_dict(), **_begin(since, fence)},
             rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
             bytes=None,
-            reason=f"partitions whose checksum differs: {told}" if told else "the table's contents are unknown",
+            reason=f"partitions whose checksum differs: {summary}" if summary else "the table's contents are unknown",
             parts=parts,
             observed=Observed(skipped=len(seen - moved)),
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),

@@ -100,8 +100,8 @@ class Files(Strategy):
         known = Manifest() if since is None else kept.files if kept else None
         listed = _listed(probe).listing(known)
         parts = list(self._compared(listed, known, since))
-        gone = [] if known is None else self._gone(listed, known)
-        parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in gone]
+        deleted = [] if known is None else self._removed_files(listed, known)
+        parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in deleted]
         moved = [part for part in parts if part.action is not Action.SKIP]
         if not moved:
             # What was hashed again is remembered.
@@ -119,16 +119,16 @@ class Files(Strategy):
         parts = [_numbered(part, number) for part in parts]
         moved = [part for part in parts if part.action is not Action.SKIP]
         read = [part.file for part in moved if part.file and part.action is not Action.DELETE]
-        gone = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
+        deleted = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
         carrier = files.carrier if since is None or state.get(CARRIER) == files.carrier else None
-        if gone and carrier is None:
+        if deleted and carrier is None:
             raise PlanError(
-                f"{_files(gone)} missing, but on_delete: remove cannot tell which rows came from them",
+                f"{_files(deleted)} missing, but on_delete: remove cannot tell which rows came from them",
                 hint="Record the file name in each row from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
         files.choose(read, dict(state.get(COLUMNS, ())))
-        manifest = (known or Manifest()).loaded(read, gone)
+        manifest = (known or Manifest()).loaded(read, deleted)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
         paths = tuple(sorted(part.file.path for part in moved if part.file))
@@ -171,15 +171,15 @@ class Files(Strategy):
             )
         return Action.RELOAD
 
-    def _gone(self, listed: Listing, known: Manifest) -> list[File]:
+    def _removed_files(self, listed: Listing, known: Manifest) -> list[File]:
         there = {*listed.ready.files, *listed.waiting}
-        gone = [file for path, file in known.files.items() if path not in there]
-        if gone and self.on_delete == OnDelete.STOP:
+        deleted = [file for path, file in known.files.items() if path not in there]
+        if deleted and self.on_delete == OnDelete.STOP:
             raise HistoryGone(
-                f"{_files([file.path for file in gone])} missing, and on_delete is stop",
+                f"{_files([file.path for file in deleted])} missing, and on_delete is stop",
                 hint="Restore them, or continue with `tidegate run STREAM --set on_delete=keep`.",
             )
-        return gone if self.on_delete == OnDelete.REMOVE else []
+        return deleted if self.on_delete == OnDelete.REMOVE else []
 
 
 def _listed(probe: Probe) -> ListedFiles:

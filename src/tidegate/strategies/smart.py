@@ -220,8 +220,8 @@ class Smart(Strategy):
 
     def _incremental(self, since: Position, new: ChangeSet, why: str) -> ChangeSet:
         """The rows that the column tells; what vouched for the whole table does so no more."""
-        gone = {*VOUCHER, *OWN[LoadMethod.SNAPSHOT_DIFF]}
-        known = {name: value for name, value in since.state.items() if name not in gone}
+        dropped = {*VOUCHER, *OWN[LoadMethod.SNAPSHOT_DIFF]}
+        known = {name: value for name, value in since.state.items() if name not in dropped}
         choice = _choice(LoadMethod.INCREMENTAL, new.rows or 0)
         return replace(new, state={**known, **new.state, **choice}, reason=f"incremental, because {why}: {new.reason}")
 

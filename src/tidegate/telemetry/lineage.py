@@ -142,7 +142,7 @@ class Lineage:
         return [dataset]
 
     def _describe_input(self, dataset: InputDataset, ended: Ended) -> None:
-        described, told = dataset.facets or {}, dataset.inputFacets or {}
+        described, input_facets = dataset.facets or {}, dataset.inputFacets or {}
         if ended.planned is not None:
             described["schema"] = facets.schema(self.facet, ended.planned.columns, native=True)
             versions = [part.upto for part in ended.planned.changes.slices if isinstance(part, SnapshotPair)]
@@ -150,17 +150,19 @@ class Lineage:
                 described["version"] = self.facet(DatasetVersionDatasetFacet, datasetVersion=versions[-1])
         outcome = ended.outcome
         if outcome is not None and ended.state is RunState.COMPLETE:
-            told["inputStatistics"] = self.facet(
+            input_facets["inputStatistics"] = self.facet(
                 InputStatisticsInputDatasetFacet, rowCount=outcome.rows_read, size=outcome.bytes_read or None
             )
         subset = facets.subset(self.facet, [part for plan in ended.published for part in plan.changes.slices])
         if subset is not None:
-            told["subset"] = subset
+            input_facets["subset"] = subset
         if ended.published or ended.broken:
             assertions = self._assertions(ended.broken, complete=bool(ended.published) and ended.error is None)
             if assertions:
-                told["dataQualityAssertions"] = self.facet(DataQualityAssertionsDatasetFacet, assertions=assertions)
-        dataset.facets, dataset.inputFacets = described, told
+                input_facets["dataQualityAssertions"] = self.facet(
+                    DataQualityAssertionsDatasetFacet, assertions=assertions
+                )
+        dataset.facets, dataset.inputFacets = described, input_facets
 
     def _assertions(self, broken: Sequence[RuleViolation], *, complete: bool) -> list[Assertion]:
         """The checks of the stream; of a run that failed those that rows failed, for others may be open."""
@@ -203,7 +205,7 @@ class Lineage:
         return f"{place.namespace}://{base}" if place.namespace == "file" else f"{place.namespace}/{base}"
 
     def _describe(self, dataset: OutputDataset, inputs: list[InputDataset], ended: Ended) -> None:
-        described, told = dataset.facets or {}, dataset.outputFacets or {}
+        described, output_facets = dataset.facets or {}, dataset.outputFacets or {}
         outcome, plan = ended.outcome, ended.planned
         if plan is not None and ended.published:
             described["schema"] = facets.schema(self.facet, plan.table, known=plan.columns.names)
@@ -216,8 +218,8 @@ class Lineage:
             described["version"] = self.facet(DatasetVersionDatasetFacet, datasetVersion=outcome.snapshot)
         if outcome is not None and ended.state is RunState.COMPLETE and self._subject.command in LOADS:
             written = outcome.rows_inserted + outcome.rows_updated
-            told["outputStatistics"] = self.facet(OutputStatisticsOutputDatasetFacet, rowCount=written)
-        dataset.facets, dataset.outputFacets = described, told
+            output_facets["outputStatistics"] = self.facet(OutputStatisticsOutputDatasetFacet, rowCount=written)
+        dataset.facets, dataset.outputFacets = described, output_facets
 
 
 LOADS = frozenset({Command.RUN, Command.BACKFILL})

@@ -38,10 +38,10 @@ class MemoryRegistry(Registry):
     def copy(self) -> MemoryRegistry:
         """What another process finds after this one was killed: everything committed, and nobody who holds a lease."""
         other = MemoryRegistry(self._time)
-        with self._held.read() as mine, other._held.read() as theirs:
-            here, there = (cast("Any", each.connection.driver_connection) for each in (mine, theirs))
-            mine.rollback()
-            theirs.rollback()
+        with self._held.read() as source, other._held.read() as target:
+            here, there = (cast("Any", each.connection.driver_connection) for each in (source, target))
+            source.rollback()
+            target.rollback()
             here.backup(there)
         with other._held.write() as connection:
             connection.execute(delete(leases))

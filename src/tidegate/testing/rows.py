@@ -81,8 +81,8 @@ class Rows:
             return False
         if bound.values:
             return value in bound.values
-        low, mine, high = (comparable(bound.type, text) for text in (bound.low, value, bound.high))
-        return bool(low <= mine <= high)
+        low, middle, high = (comparable(bound.type, text) for text in (bound.low, value, bound.high))
+        return bool(low <= middle <= high)
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows of a slice; of a range also the greatest cursor, and how many rows lie beyond it."""
@@ -148,8 +148,8 @@ class Rows:
             case Prefixes(length=length):
                 bucket = text[:length]
             case Ranges(cuts=cuts):
-                mine = comparable(column.type, text)
-                bucket = next((cut for cut in reversed(cuts) if comparable(column.type, cut) <= mine), "")
+                number = comparable(column.type, text)
+                bucket = next((cut for cut in reversed(cuts) if comparable(column.type, cut) <= number), "")
         return grouping.part(bucket, column)
 
     def key_bounds(self, part: Slice, name: str) -> Prune | None:

@@ -74,7 +74,7 @@ class MemoryStaging(Staging):
         *,
         prune: Sequence[Prune],
         skip_equal: bool,
-        gone: str | None = None,
+        delete_if: str | None = None,
         again: str | None = None,
         by: Sequence[str] = (),
     ) -> None:
@@ -83,14 +83,16 @@ class MemoryStaging(Staging):
         Raises:
             WriteError: two of the rows have one key and a row of the table to update.
         """
-        merge = _Merge(plan=self.plan, key=tuple(by or self.plan.key), skip_equal=skip_equal, gone=gone, again=again)
+        merge = _Merge(
+            plan=self.plan, key=tuple(by or self.plan.key), skip_equal=skip_equal, delete_if=delete_if, again=again
+        )
         columns = self.plan.table.names if by else self.plan.columns.names
         new = self._collected(rows)
         self._commit(lambda held: merge.merged(held, new, prune=prune, columns=columns))
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys."""
-        merge = _Merge(plan=self.plan, key=self.plan.key, skip_equal=False, gone=_GONE, again=None)
+        merge = _Merge(plan=self.plan, key=self.plan.key, skip_equal=False, delete_if=_GONE, again=None)
         found = [{**row, _GONE: True} for row in self._collected(keys)]
         self._commit(lambda held: merge.merged(held, found, prune=prune, columns=self.plan.key))
 
@@ -240,7 +242,7 @@ class _Merge:
     plan: LoadPlan
     key: tuple[str, ...]
     skip_equal: bool
-    gone: str | None
+    delete_if: str | None
     again: str | None
 
     def merged(self, held: Rows, new: Sequence[Row], *, prune: Sequence[Prune], columns: Sequence[str]) -> Change:
@@ -268,17 +270,17 @@ class _Merge:
                 change.updated += 1
                 change.written.append(kept)
         unmet = (row for key, rows in waiting.items() if key not in met for row in rows)
-        added = [{name: row[name] for name in columns} for row in unmet if not self._is(self.gone, row)]
+        added = [{name: row[name] for name in columns} for row in unmet if not self._is(self.delete_if, row)]
         change.rows += added
         change.written += added
         return change
 
     def _matched(self, row: Row, new: Row, columns: Sequence[str]) -> Row | None:
         """What becomes of a row of the table whose key is merged; None where it goes."""
-        soft, gone = self.plan.deletes.policy.soft, self._is(self.gone, new)
-        if gone and (not soft or self._is(self.again, new)):
+        soft, deleted = self.plan.deletes.policy.soft, self._is(self.delete_if, new)
+        if deleted and (not soft or self._is(self.again, new)):
             return None
-        if gone:
+        if deleted:
             return row if row[DELETED_AT] is not None else {**row, DELETED_AT: self.plan.created_at}
         if soft and self._is(self.again, new):
             return None

@@ -98,18 +98,18 @@ def looked_at(  # noqa: PLR0913 - what a batch is asked
     count_keys: bool,
     unique: bool = False,
     also: Sequence[str] = (),
-    beside: Mapping[str, Type] = MappingProxyType({}),
+    moments: Mapping[str, Type] = MappingProxyType({}),
 ) -> tuple[dataframe_ops.Facts, tuple[Prune, ...]]:
     """What one pass tells of a batch, and literal bounds of its key columns.
 
     Args:
         unique: no two rows have one key.
-        beside: more columns whose bounds are told.
+        moments: more columns whose bounds are told.
     """
     types = prunable(plan)
     ends = {
         name: (_end("min", name, kind), _end("max", name, kind), _values(name, unique=unique and key == (name,)))
-        for name, kind in {**types, **beside}.items()
+        for name, kind in {**types, **moments}.items()
     }
     found = dataframe_ops.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
     short = (name for name in types if name in found.bounds and _short(found.bounds[name]))

@@ -41,7 +41,7 @@ class Counts:
 
     keys: int
     again: int
-    gone: int
+    deleted: int
 
 
 def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -55,7 +55,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     try:
         with translated(f"comparing with {plan.stream.target}"):
             counts = _counted(keys, plan)
-            plan.refuse_many(counts.gone)
+            plan.refuse_many(counts.deleted)
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
             if not counts.keys and _confirmed(checked, plan):
@@ -111,10 +111,10 @@ def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
     present = staging.read() if whole else staging.read_partitions(plan.changes.slices)
     with translated(f"comparing with {plan.stream.target}"):
         if plan.key:
-            gone = dataframe_ops.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
+            missing = dataframe_ops.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
         else:
-            gone = _surplus(_differing(wanted, present, plan, ()))
-    plan.refuse_many(gone)
+            missing = _surplus(_differing(wanted, present, plan, ()))
+    plan.refuse_many(missing)
 
 
 def _surplus(keys: DataFrame) -> int:
@@ -124,22 +124,24 @@ def _surplus(keys: DataFrame) -> int:
 
 
 def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Sequence[str]) -> DataFrame:
-    mine, theirs = _cast(wanted, present, plan), dataframe_ops.completed(present, plan.columns)
+    new, old = _cast(wanted, present, plan), dataframe_ops.completed(present, plan.columns)
     asked = [*(quote(name) for name in key), f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"]
-    return dataframe_ops.differing(mine.selectExpr(*asked), theirs.selectExpr(*asked), by=key or (HASH,))
+    return dataframe_ops.differing(new.selectExpr(*asked), old.selectExpr(*asked), by=key or (HASH,))
 
 
 def _cast(wanted: DataFrame, present: DataFrame, plan: LoadPlan) -> DataFrame:
     """The rows with the table's types: it may keep a wider one, and hashes are equal for values of one type only."""
     kept = dict(dataframe_ops.completed(present, plan.columns).dtypes)
-    mine = dataframe_ops.completed(wanted, plan.columns)
-    return mine.selectExpr(*(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in plan.columns.names))
+    complete = dataframe_ops.completed(wanted, plan.columns)
+    return complete.selectExpr(
+        *(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in plan.columns.names)
+    )
 
 
 def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
     asked = ("true", f"{HERE} > 0 AND ({missing})", f"{HERE} > 1", AGAIN, f"{HERE} = 0")
-    total, nulls, several, again, gone = dataframe_ops.count_if(keys, *asked)
+    total, nulls, several, again, deleted = dataframe_ops.count_if(keys, *asked)
     listed = ", ".join(plan.key)
     if nulls:
         raise CheckFailed(
@@ -151,7 +153,7 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
             f"the source has several rows with the same key ({listed}), {several} keys in all",
             hint="Set `key:` to the columns that identify a row, or compare without a key: `write: replace`.",
         )
-    return Counts(keys=total, again=again, gone=gone)
+    return Counts(keys=total, again=again, deleted=deleted)
 
 
 def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:
@@ -162,12 +164,12 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
     moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
-        staging.merge(moving, prune=prune, skip_equal=False, gone=GONE, again=TWICE)
+        staging.merge(moving, prune=prune, skip_equal=False, delete_if=GONE, again=TWICE)
         if counts.again:
             # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
-            come = dataframe_ops.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
-            come = come.selectExpr(*map(quote, plan.columns.names), f"false AS {GONE}")
-            staging.merge(come, prune=prune, skip_equal=False, gone=GONE)
+            again = dataframe_ops.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
+            again = again.selectExpr(*map(quote, plan.columns.names), f"false AS {GONE}")
+            staging.merge(again, prune=prune, skip_equal=False, delete_if=GONE)
     finally:
         moving.unpersist()
 

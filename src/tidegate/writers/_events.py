@@ -121,7 +121,7 @@ def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
 
 
 def _scan(gathered: DataFrame, spec: LatestEventsSpec, plan: LoadPlan) -> EventScan:
-    found, prune = looked_at(spec.told(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
+    found, prune = looked_at(spec.tallied(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
     events, refused, partial, emptied, keys, twice, late, newest = found.also
     left = RemainingRows(keys=keys, twice=twice, newest=newest, prune=prune)
     return EventScan(events=events, refused=refused, partial=partial, emptied=emptied, left=left, late=late)
@@ -131,8 +131,8 @@ def _left(final: DataFrame, plan: LoadPlan, emptied: str | None) -> RemainingRow
     cleared = f"count_if({_went(emptied)})"
     also = (f"count_if({TWICE})", cleared, f"max({ORDER})", f"count_if(size({KNOWN}) > 0)")
     one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=also)
-    twice, gone, newest, known = one.also
-    return RemainingRows(keys=one.rows, twice=twice, cleared=gone, newest=newest, open=known > 0, prune=one.prune)
+    twice, deleted, newest, known = one.also
+    return RemainingRows(keys=one.rows, twice=twice, cleared=deleted, newest=newest, open=known > 0, prune=one.prune)
 
 
 def _went(emptied: str | None) -> str:

@@ -50,11 +50,11 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         case _ if checked.deleted_keys is not None:
             return _merge_with_deletes(checked, checked.deleted_keys, plan, staging)
         case _:
-            gone = dataframe_ops.GONE if changelog else None
-            if gone and plan.deletes.at_most is not None:
-                keys = checked.frame.where(gone).selectExpr(*map(quote, plan.key))
+            deletes = dataframe_ops.GONE if changelog else None
+            if deletes and plan.deletes.at_most is not None:
+                keys = checked.frame.where(deletes).selectExpr(*map(quote, plan.key))
                 plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
-            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, gone=gone)
+            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, delete_if=deletes)
     return checked
 
 
@@ -197,8 +197,8 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
     there = _still_there(last, current, plan)
     if there is None:
         return rows
-    came = rows.where(f"NOT {dataframe_ops.GONE}").selectExpr(*key)
-    if dated and not dataframe_ops.without_keys(there, came, plan.key).isEmpty():
+    added = rows.where(f"NOT {dataframe_ops.GONE}").selectExpr(*key)
+    if dated and not dataframe_ops.without_keys(there, added, plan.key).isEmpty():
         raise DuplicateKeys(
             f"a row of a key ({', '.join(plan.key)}) was removed while the source has another one, and nothing says "
             f"since when the other one is valid again",
@@ -235,10 +235,10 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
 
 def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
     """The rows, of which those of the keys in `there` give way to what the source has of them."""
-    come = there.selectExpr(
+    again = there.selectExpr(
         *(f"false AS {name}" if name == dataframe_ops.GONE else quote(name) for name in rows.columns)
     )
-    return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
+    return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(again)
 
 
 def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, staging: Staging) -> Checked:
@@ -250,7 +250,7 @@ def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, 
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
-        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=dataframe_ops.GONE)
+        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, delete_if=dataframe_ops.GONE)
     finally:
         rows.unpersist()
     return replace(checked, deleted_keys=replace(deleted, reach=prune))
@@ -283,8 +283,8 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))
         one = keyed(named if nulls else differing, plan, Latest(key=plan.key, order=()), unique=True)
         prune = () if nulls else one.prune
-        twice, new, gone = dataframe_ops.count_if(differing, dataframe_ops.TWICE, dataframe_ops.NEW, WENT)
-    plan.refuse_many(gone)
+        twice, new, missing = dataframe_ops.count_if(differing, dataframe_ops.TWICE, dataframe_ops.NEW, WENT)
+    plan.refuse_many(missing)
     vouched = names_partitions(plan.position.state)
     if vouched and new and not staging.invisible:
         # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
@@ -296,7 +296,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         differing.drop(dataframe_ops.NEW),
         prune=prune,
         skip_equal=False,
-        gone=dataframe_ops.GONE,
+        delete_if=dataframe_ops.GONE,
         again=dataframe_ops.TWICE,
     )
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.

@@ -252,7 +252,7 @@ def test_types_are_guessed_so_that_no_value_changes(tmp_path, spark):
     (tmp_path / "a.csv").write_bytes(written(rows))
     store = folder_of(str(tmp_path))
     shapes = {"a.csv": shape_of(store, "a.csv", FileFormat.CSV, {}, frozenset())}
-    ((_, found),) = Reader(store=store, form=FileFormat.CSV, options={}).told(spark, shapes)
+    ((_, found),) = Reader(store=store, form=FileFormat.CSV, options={}).inferred_types(spark, shapes)
     assert {name: str(kind) for name, kind in found.items()} == {
         "code": "string",
         "n": "bigint",

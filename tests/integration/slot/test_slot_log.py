@@ -24,7 +24,7 @@ def fold(events, rows: dict) -> dict:
         assert event.refused is None
         if event.clears:
             rows.clear()
-        elif event.gone:
+        elif event.deleted:
             rows.pop(event.values[0], None)
         else:
             old = rows.get(event.values[0], (None,) * 3)
@@ -263,7 +263,7 @@ def test_a_key_that_the_log_does_not_tell_is_refused(shop):
     shop.claim("name")
     state = shop.after(None).state
     shop.sql("insert into orders values (1, 'a', 'x')", "update orders set name = 'b'", "delete from orders")
-    assert [(event.gone, event.values[1]) for event in shop.read(state)[1]] == [
+    assert [(event.deleted, event.values[1]) for event in shop.read(state)[1]] == [
         (False, "a"),
         (True, "a"),
         (False, "b"),

@@ -43,7 +43,9 @@ def test_what_goes_together(strategy, writer, key, deletes, reason):
 
 
 def test_the_statement_that_marks():
-    text = merge("t", "v", columns=("id", "a"), key=("id",), skip_equal=True, gone="g", again="x", marked=("d", "NOW"))
+    text = merge(
+        "t", "v", columns=("id", "a"), key=("id",), skip_equal=True, delete_if="g", again="x", marked=("d", "NOW")
+    )
     assert "WHEN MATCHED AND s.`x` THEN DELETE" in text
     assert "WHEN MATCHED AND s.`g` AND t.`d` IS NULL THEN UPDATE SET t.`d` = NOW" in text
     # A row that is equal but marked is live again.

@@ -122,7 +122,7 @@ def repairing(shop, registry, deletes=None, *, gone, source_rows=0, **options):
     stream = shop.stream(rows=200, deletes=deletes or Deletes())
     with stream.source.probe() as probe:
         work = shop.work(registry, probe, stream, **options)
-        delete_guard.guard_repair(work, source_rows=source_rows, gone=gone)
+        delete_guard.guard_repair(work, source_rows=source_rows, missing=gone)
 
 
 def test_a_repair_passes_the_same_fuse(shop, registry):

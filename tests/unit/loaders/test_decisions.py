@@ -153,8 +153,8 @@ def test_names_paths_and_what_a_new_target_becomes():
 
 def test_names_are_quoted_and_folders_escaped():
     assert escaped("a/b=c%d e") == "a%2Fb%3Dc%25d%20e"
-    text = merge("t1", "v", columns=["i`d", "x"], key=["i`d"], gone="gone")
+    text = merge("t1", "v", columns=["i`d", "x"], key=["i`d"], delete_if="gone")
     assert "t.`i``d` = s.`i``d`" in text
     assert text.startswith("MERGE INTO t1 t USING v s ON ")
     assert "WHEN MATCHED AND s.`gone` THEN DELETE WHEN MATCHED THEN UPDATE SET t.`x` = s.`x`" in text
-    assert "UPDATE" not in merge("t1", "v", columns=["id"], key=["id"], gone="gone")
+    assert "UPDATE" not in merge("t1", "v", columns=["id"], key=["id"], delete_if="gone")

@@ -62,7 +62,7 @@ def told(*messages, schema=SCHEMA, identity=("id",), after=0, upto=10**6):
 
 
 def short(found):
-    return [(event.gone, tuple(event.values), event.unknown) for event in found]
+    return [(event.deleted, tuple(event.values), event.unknown) for event in found]
 
 
 def test_rows_come_change_and_go():
@@ -115,9 +115,9 @@ def test_a_key_that_changes_is_an_end_and_a_beginning():
 
 def test_a_key_that_changes_without_a_value_that_nothing_else_tells_says_so():
     gone, came = told(*transaction(500, (10, update((2, SAME), key=(1, None)))))
-    assert (gone.untold, came.untold, came.unknown) == ((), ("name",), ())
+    assert (gone.not_sent, came.not_sent, came.unknown) == ((), ("name",), ())
     known = completed(came, SCHEMA, {"name": "as it is now"})
-    assert (known.values, known.untold, known.order) == (["2", "as it is now"], (), came.order)
+    assert (known.values, known.not_sent, known.order) == (["2", "as it is now"], (), came.order)
 
 
 def test_an_array_that_no_column_keeps_is_refused_also_as_it_is_now():

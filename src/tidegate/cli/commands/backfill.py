@@ -48,15 +48,15 @@ def start(
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it
 
     request = Request(begin=begin, end=end, chunk=_chunk(chunk), parallel=parallel, rate=rate)
-    with shell.project() as project, _progress(shell) as told:
-        done = project.backfills.start(stream, request, **told)
+    with shell.project() as project, _progress(shell) as on_progress:
+        done = project.backfills.start(stream, request, **on_progress)
     return _tell(shell, done)
 
 
 def resume(shell: Shell, stream: Stream) -> int:
     """Resumes a backfill: retries failed chunks and loads the remaining ones."""
-    with shell.project() as project, _progress(shell) as told:
-        done = project.backfills.resume(stream, **told)
+    with shell.project() as project, _progress(shell) as on_progress:
+        done = project.backfills.resume(stream, **on_progress)
     return _tell(shell, done)
 
 
@@ -110,25 +110,26 @@ def _progress(shell: Shell) -> Iterator[dict[str, Any]]:
 
 
 def _tell_chunks(shell: Shell, found: Backfill) -> None:
-    told = found.to_dict()
+    document = found.to_dict()
     left = f", about {seconds(found.seconds_left)} left" if found.seconds_left else ""
     shell.say(
-        f"{found.stream}: {told['chunks_done']} of {told['chunks_total']} chunks, {count(found.rows_done)} rows{left}"
+        f"{found.stream}: {document['chunks_done']} of {document['chunks_total']} chunks, "
+        f"{count(found.rows_done)} rows{left}"
     )
 
 
 def _tell(shell: Shell, found: Backfill) -> int:
-    told = found.to_dict()
-    exit_code = 1 if told["chunks_failed"] and found.status == "FAILED" else 0
+    document = found.to_dict()
+    exit_code = 1 if document["chunks_failed"] and found.status == "FAILED" else 0
     if shell.as_json:
-        shell.document({**told, "exit_code": exit_code})
+        shell.document({**document, "exit_code": exit_code})
         return exit_code
     if not found.chunks:
         shell.result(f"{found.stream}: the source has no rows from {found.begin} to {found.end}; nothing was loaded")
         return exit_code
     shell.result(
         f"{found.stream}: backfill from {found.begin} to {found.end} is {found.status.lower()}: "
-        f"{told['chunks_done']} of {told['chunks_total']} chunks, {count(found.rows_done)} rows"
+        f"{document['chunks_done']} of {document['chunks_total']} chunks, {count(found.rows_done)} rows"
     )
     for chunk in found.chunks:
         if chunk.status == "FAILED":
@@ -139,8 +140,8 @@ def _tell(shell: Shell, found: Backfill) -> int:
 
 
 def _row(found: Backfill) -> tuple[str, ...]:
-    told = found.to_dict()
-    chunks = f"{told['chunks_done']} of {told['chunks_total']}"
+    document = found.to_dict()
+    chunks = f"{document['chunks_done']} of {document['chunks_total']}"
     left = seconds(found.seconds_left) if found.waiting else ""
     status = str(found.status).lower()
     return (
@@ -149,7 +150,7 @@ def _row(found: Backfill) -> tuple[str, ...]:
         found.end,
         status,
         chunks,
-        count(told["chunks_failed"]),
+        count(document["chunks_failed"]),
         count(found.rows_done),
         left,
     )

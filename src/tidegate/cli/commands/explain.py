@@ -24,7 +24,7 @@ def explain(
         if shell.as_json:
             keys = ("code", "exit_code", "meaning")
             shell.document(
-                {"codes": [dict(zip(keys, (name, int(end), told), strict=True)) for name, end, told in codes]}
+                {"codes": [dict(zip(keys, (name, int(end), meaning), strict=True)) for name, end, meaning in codes]}
             )
         shell.table(Table(columns=("code", "exit code", "meaning"), rows=codes))
         return 0

@@ -43,8 +43,8 @@ def check(
     failed = wrong or any(stream.errors for stream in streams)
     exit_code = ConfigError.exit_code if failed else 0
     if shell.as_json:
-        told = {"error": wrong[0].to_dict(), "problems": [each.message for each in wrong]} if wrong else {}
-        shell.document({**told, "streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
+        failure = {"error": wrong[0].to_dict(), "problems": [each.message for each in wrong]} if wrong else {}
+        shell.document({**failure, "streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
         return exit_code
     rows = (
         (

@@ -128,10 +128,10 @@ def _running(place: Place) -> str:
         return "a service of this project is starting or ending"
     with connection:
         wire.send(connection, {"ask": "state"})
-        told = wire.receive(connection)
-    if told is None:
+        message = wire.receive(connection)
+    if message is None:
         return "a service of this project is ending"
-    state, _ = told
+    state, _ = message
     since = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(state["since"]))
     spark = state["spark"]
     memory = f"Spark holds {size(spark['memory'])}" if spark else "Spark is not started"

@@ -191,8 +191,10 @@ def _versions(shell: Shell, stream: str, found: Sequence[Version], loads: Sequen
     expired = [each for each in loads if each.position.sequence not in shown]
     if shell.as_json:
         listed = [{**asdict(each), "made_at": each.made_at.isoformat()} for each in found]
-        gone = [{"load": each.position.sequence, "recorded_at": each.recorded_at.isoformat()} for each in expired]
-        shell.document({"stream": stream, "versions": listed, "expired": gone})
+        expired_versions = [
+            {"load": each.position.sequence, "recorded_at": each.recorded_at.isoformat()} for each in expired
+        ]
+        shell.document({"stream": stream, "versions": listed, "expired": expired_versions})
         return 0
     rows = [
         (

@@ -128,7 +128,7 @@ class Staging(Protocol):
         *,
         prune: Sequence[Prune],
         skip_equal: bool,
-        gone: str | None = None,
+        delete_if: str | None = None,
         again: str | None = None,
         by: Sequence[str] = (),
     ) -> None:
@@ -136,7 +136,7 @@ class Staging(Protocol):
 
         Args:
             skip_equal: rows that are equal in every column are left alone.
-            gone: a column of `rows` that is true for a row whose key is to be deleted, as the plan's `deletes` say.
+            delete_if: a column of `rows`, true for a row whose key is to be deleted, as the plan's `deletes` say.
             again: a column of `rows` that is true where every row of the key is taken away whatever they say, because
                 a second merge brings the one that is wanted.
             by: the columns that identify a row of the table, where these are not the plan's key; `rows` then have every

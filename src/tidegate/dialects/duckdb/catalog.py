@@ -30,8 +30,8 @@ def columns(session: CatalogSession, relation: Relation, selection: ColumnSelect
         return found
     named = _named(session, relation)
     comments = session.rows(f"SELECT column_name, comment FROM duckdb_columns() WHERE {named} AND comment IS NOT NULL")
-    ours = session.rows(f"SELECT comment FROM duckdb_tables() WHERE {named} AND comment IS NOT NULL")
-    return found.commented(ours[0][0] if ours else "", dict(comments))
+    comment = session.rows(f"SELECT comment FROM duckdb_tables() WHERE {named} AND comment IS NOT NULL")
+    return found.commented(comment[0][0] if comment else "", dict(comments))
 
 
 def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:

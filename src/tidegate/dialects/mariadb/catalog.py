@@ -60,10 +60,10 @@ def columns(session: CatalogSession, relation: Relation, selection: ColumnSelect
             f"SELECT column_name, column_comment FROM information_schema.columns WHERE {where} AND column_comment <> ''"
         )
         # A view says in its comment that it is one.
-        ours = session.outside_rows(
+        comment = session.outside_rows(
             f"SELECT table_comment FROM information_schema.tables WHERE {where} AND table_type <> 'VIEW'"
         )
-        return found.commented((ours[0][0] or "") if ours else "", dict(comments))
+        return found.commented((comment[0][0] or "") if comment else "", dict(comments))
     # An outer join of the query may give NULL where the table has none.
     return replace(found, columns=tuple(replace(column, nullable=True) for column in found))
 

@@ -229,8 +229,8 @@ def _transactions(session: CatalogSession) -> list[tuple[int, int, int]]:
         finally:
             session.outside_rows("SET time_zone = '+00:00'")
             session.outside_rows("COMMIT")
-        mine = [since for thread, since, _ in rows if thread == own]
-        if mine and abs(mine[0] - now / 1_000_000) <= 2:
+        own_since = [since for thread, since, _ in rows if thread == own]
+        if own_since and abs(own_since[0] - now / 1_000_000) <= 2:
             return [row for row in rows if row[0] != own]
         time.sleep(FRESH_WAIT)
     raise EdgeUnknown(

@@ -55,8 +55,8 @@ def columns(session: DescribingSession, relation: Relation, selection: ColumnSel
         f"SELECT attname::text, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = {oid} "
         "AND attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NOT NULL"
     )
-    ((ours,),) = session.rows(f"SELECT coalesce(obj_description({oid}, 'pg_class'), '')")
-    return found.commented(ours, dict(comments))
+    ((comment,),) = session.rows(f"SELECT coalesce(obj_description({oid}, 'pg_class'), '')")
+    return found.commented(comment, dict(comments))
 
 
 def _mapped(session: DescribingSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:

@@ -296,8 +296,8 @@ def publish(session: PostgresqlSession, publication: str, relation: Relation) ->
 def unpublish(session: PostgresqlSession, publication: str) -> None:
     """Drops a publication that this user made; somebody else's stays."""
     name = session.dialect.string(publication)
-    mine = "SELECT 1 FROM pg_publication WHERE pg_get_userbyid(pubowner) = current_user AND pubname = "
-    if session.rows(f"{mine}{name}"):
+    own = "SELECT 1 FROM pg_publication WHERE pg_get_userbyid(pubowner) = current_user AND pubname = "
+    if session.rows(f"{own}{name}"):
         session.rows(f"DROP PUBLICATION {session.dialect.quote(publication)}")
 
 

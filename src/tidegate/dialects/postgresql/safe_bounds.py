@@ -227,11 +227,11 @@ def _scanned(session: DescribingSession, relation: Relation) -> list[int]:
 
 def _tree(session: DescribingSession, relation: Relation) -> list[int]:
     oid = oid_of(session, relation)
-    heirs = session.rows(
+    children = session.rows(
         f"WITH RECURSIVE tree AS (SELECT {oid}::oid AS oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree "
         "ON i.inhparent = tree.oid) SELECT oid::bigint FROM tree"
     )
-    return [row[0] for row in heirs]
+    return [row[0] for row in children]
 
 
 def _sequences(session: DescribingSession, tables: list[int], column: str) -> list[int]:

@@ -194,18 +194,18 @@ class TrinoSession(PreSnapshotSession):
         )
 
     def _connect(self) -> Any:
-        there = self.address
-        with translated_errors(self.name, there.where):
+        address = self.address
+        with translated_errors(self.name, address.where):
             return Driver(
-                host=there.host,
-                port=there.port,
-                user=there.user,
+                host=address.host,
+                port=address.port,
+                user=address.user,
                 source=APPLICATION,
-                catalog=there.catalog,
-                schema=there.schema,
-                http_scheme="https" if there.ssl else "http",
-                auth=BasicAuthentication(there.user, there.password) if there.password is not None else None,
-                verify=there.verify,
+                catalog=address.catalog,
+                schema=address.schema,
+                http_scheme="https" if address.ssl else "http",
+                auth=BasicAuthentication(address.user, address.password) if address.password is not None else None,
+                verify=address.verify,
                 request_timeout=ATTEMPT.total_seconds(),
                 # Numbers and texts are all that is asked for; dates of odd years would not fit Python's.
                 legacy_primitive_types=True,

@@ -114,12 +114,12 @@ def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: SourceAnswe
 
 def _tell_repeated(stream: Stream, rows: int, keys: int, answer: SourceAnswer) -> None:
     listed = ", ".join(stream.key)
-    told = f"{stream.source_name} has {rows} rows and {keys} different values of the key ({listed})"
+    finding = f"{stream.source_name} has {rows} rows and {keys} different values of the key ({listed})"
     if not stream.order:
         raise DuplicateKeys(
-            f"stream {stream.name!r}: {told}, and nothing says which row of a key is the latest",
+            f"stream {stream.name!r}: {finding}, and nothing says which row of a key is the latest",
         )
     answer.notes.append(
-        f"{told}; the table keeps one row for each key, the latest by {', '.join(stream.order)}. If every row counts, "
-        f"the key needs more columns"
+        f"{finding}; the table keeps one row for each key, the latest by {', '.join(stream.order)}. If every row "
+        f"counts, the key needs more columns"
     )

@@ -214,8 +214,8 @@ def _loaded(context: RunContext, load_group: LoadGroup, group: Sequence[Chunk]) 
 
 def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequence[Chunk]) -> dict[int, int]:
     """One load of these chunks at the live position; the rows of each."""
-    told = context.listener(stream, Command.BACKFILL, _within(listener), part=new_load_id())
-    journal = Journal(stream=stream.name, listener=told)
+    listener_of_load = context.listener(stream, Command.BACKFILL, _within(listener), part=new_load_id())
+    journal = Journal(stream=stream.name, listener=listener_of_load)
     journal.begin()
     try:
         done, rows = _load_group(stream, context, journal, group)

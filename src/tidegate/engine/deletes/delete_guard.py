@@ -39,18 +39,18 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
         )
 
 
-def guard_repair(work: LoadContext, *, source_rows: int, gone: int) -> None:
+def guard_repair(work: LoadContext, *, source_rows: int, missing: int) -> None:
     """Refuses a repair that would delete what a load may not delete.
 
     Args:
         source_rows: rows that the source holds of what was compared.
-        gone: rows of the table that the source does not have.
+        missing: rows of the table that the source does not have.
 
     Raises:
         DeleteFuse: the source is empty, or more than `max_fraction` of the table's rows would go.
     """
     stream, hint = work.stream, DeleteFuse.default_hint.replace("run STREAM", "verify STREAM --repair")
-    if not gone:
+    if not missing:
         return
     if work.context.allow_deletes:
         _record(work, "verify --repair")
@@ -59,10 +59,10 @@ def guard_repair(work: LoadContext, *, source_rows: int, gone: int) -> None:
     if not unlimited and not source_rows and not work.probe.stats(Everything()).rows:
         raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows", hint=hint)
     most = limit(work)
-    if most is not None and gone > most:
+    if most is not None and missing > most:
         raise DeleteFuse(
-            f"stream {stream.name!r}: {gone} rows of {stream.target} no longer exist at the source, and one repair may "
-            f"delete at most {most} ({stream.policies.deletes.limit})",
+            f"stream {stream.name!r}: {missing} rows of {stream.target} no longer exist at the source, and one repair "
+            f"may delete at most {most} ({stream.policies.deletes.limit})",
             hint=hint,
         )
 

@@ -67,10 +67,10 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
             return work, changes
         reason = "rows of the loaded window are looked up in the source by key"
         return replace(work, key_diff=KeyDiff()), replace(changes, notes=(*changes.notes, reason))
-    diff, told = _asked(work)
+    diff, census = _asked(work)
     since = work.recovered.vouched
     if changes is None:
-        if since is None or not filled or key_census(since.state) == told:
+        if since is None or not filled or key_census(since.state) == census:
             return work, None
         changes = ChangeSet(
             slices=(),
@@ -81,7 +81,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
             bytes=0,
             reason="no row changed, but the source's keys differ from those that were loaded",
         )
-    changes = replace(changes, state={**changes.state, KEYS: told})
+    changes = replace(changes, state={**changes.state, KEYS: census})
     if not filled:
         return work, changes
     diff, reason = _cheapest(work, diff)
@@ -110,12 +110,12 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     """Raises VerifyFailed if the committed version still has a deleted key."""
-    gone = checked.deleted_keys
-    if gone is None:
+    deleted = checked.deleted_keys
+    if deleted is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
-    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in gone.reach)
-    if not staging.read_keys(None if named else gone.frame, prune=gone.reach).isEmpty():
+    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in deleted.reach)
+    if not staging.read_keys(None if named else deleted.frame, prune=deleted.reach).isEmpty():
         raise VerifyFailed(
             f"stream {plan.stream.name!r}: keys that no longer exist at the source are still in {plan.stream.target}",
             load_id=plan.load_id,
@@ -137,19 +137,19 @@ def _named(
         batch = checked.frame.selectExpr(*keys)
         after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
     columns = Schema(columns=_key_columns(work))
-    theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.buckets)
-    names = tuple(name for name in differing(diff.source, theirs) if name in theirs)
-    fetched = sum(side[name].rows for side in (diff.source, theirs) for name in names if name in side)
+    table_side = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.buckets)
+    names = tuple(name for name in differing(diff.source, table_side) if name in table_side)
+    fetched = sum(side[name].rows for side in (diff.source, table_side) for name in names if name in side)
     if fetched > MOST_FETCHED or len(names) > MOST_NAMED:
         return None
     if not names:
         return []
     spread = replace(diff.buckets, within=names, among=diff.buckets.count)
-    there = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
+    source_keys = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
     side = TableSide(rows=present, columns=columns, key=plan.key)
-    here = set(zip(*dataframe_ops.columns_of(side.within(spread).selectExpr(*side.texts())), strict=True))
-    gone = sorted(key for key in here - there if None not in key)
-    return gone if len(gone) <= MOST_LISTED else None
+    table_keys = set(zip(*dataframe_ops.columns_of(side.within(spread).selectExpr(*side.texts())), strict=True))
+    missing = sorted(key for key in table_keys - source_keys if None not in key)
+    return missing if len(missing) <= MOST_LISTED else None
 
 
 def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ...]], checked: Checked) -> Checked:
@@ -171,22 +171,22 @@ def _looked_for(
     """The batch with the keys that a join finds to be gone."""
     diff, keys = work.key_diff, [quote(name) for name in plan.key]
     if diff is None or diff.rows is None:
-        gone = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
+        missing = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
     else:
         present = _present(work, plan, session, staging).selectExpr(*keys)
-        gone = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
-    gone.persist()
+        missing = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+    missing.persist()
     try:
-        texts = TableSide(rows=gone, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
-        named = [tuple(row) for row in gone.selectExpr(*texts).limit(MOST_LISTED + 1).collect()]
+        texts = TableSide(rows=missing, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
+        named = [tuple(row) for row in missing.selectExpr(*texts).limit(MOST_LISTED + 1).collect()]
         few = len(named) <= MOST_LISTED and not any(None in key for key in named)
-        plan.refuse_many(len(named) if few else gone.count())
+        plan.refuse_many(len(named) if few else missing.count())
     except BaseException:
-        gone.unpersist()
+        missing.unpersist()
         raise
     if not few:
-        return replace(checked, deleted_keys=DeletedKeys(frame=gone))
-    gone.unpersist()
+        return replace(checked, deleted_keys=DeletedKeys(frame=missing))
+    missing.unpersist()
     return _listed(plan, session, sorted(named), checked) if named else checked
 
 
@@ -207,14 +207,14 @@ def _of_window(
     texts = TableSide(rows=candidates, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
     found = [tuple(row) for row in candidates.selectExpr(*texts).limit(MOST_CANDIDATES + 1).collect()]
     if len(found) > MOST_CANDIDATES:
-        there = _source_keys(work, plan, session)
+        source_keys = _source_keys(work, plan, session)
     else:
         slices = [
             Keys(columns=plan.key, values=tuple(found[first : first + MOST_NAMED]))
             for first in range(0, len(found), MOST_NAMED)
         ]
-        there = work.stream.source.read(session, work.probe, slices, columns).selectExpr(*keys)
-    return candidates.join(there, on=list(plan.key), how="left_anti")
+        source_keys = work.stream.source.read(session, work.probe, slices, columns).selectExpr(*keys)
+    return candidates.join(source_keys, on=list(plan.key), how="left_anti")
 
 
 def _present(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging) -> DataFrame:

@@ -118,10 +118,10 @@ def maintain_streams(
     streams: Sequence[Stream], context: RunContext, *, force: bool, dry_run: bool, listener: Listener | None = None
 ) -> UpkeepReport:
     """Maintains the tables of streams, one stream after the other."""
-    told = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
+    journaled = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
     return UpkeepReport(
         streams=tuple(
-            maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in told
+            maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in journaled
         )
     )
 

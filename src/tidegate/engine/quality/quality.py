@@ -226,10 +226,10 @@ def _answers(
 
 
 def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known) -> list[RuleViolation]:
-    told = ((rule, check.judge(answers, known)) for rule, check, answers in found)
+    judgements = ((rule, check.judge(answers, known)) for rule, check, answers in found)
     return [
         RuleViolation(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
-        for rule, reason in told
+        for rule, reason in judgements
         if reason is not None
     ]
 

@@ -72,17 +72,17 @@ class Quarantine:
         rows = self.rows(session, since)
         return validation.unpacked(rows.where("until IS NULL AND row IS NOT NULL"), row_text(columns))
 
-    def after(self, session: SparkSession, load: Load, mine: DataFrame | None) -> DataFrame | None:
+    def after(self, session: SparkSession, load: Load, added: DataFrame | None) -> DataFrame | None:
         """What it holds once the load has landed; None for nothing.
 
         Args:
-            mine: the rows that the load adds, as the quarantine keeps them.
+            added: the rows that the load adds, as the quarantine keeps them.
         """
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
         plan = load.plan
         parts = [self.rows(session, plan.since)] if self.filled else []
-        parts += [] if mine is None else [mine]
+        parts += [] if added is None else [added]
         if not parts:
             return None
         rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
@@ -162,9 +162,9 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
         if not bad:
             return None
         held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
-        if (there := held.count()) != bad:
+        if (found := held.count()) != bad:
             raise VerifyFailed(
-                f"stream {stream.name!r}: {bad} rows were to be quarantined, but the quarantine has {there}; nothing "
+                f"stream {stream.name!r}: {bad} rows were to be quarantined, but the quarantine has {found}; nothing "
                 f"was published",
                 load_id=plan.load_id,
             )
@@ -175,7 +175,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
 
 
 def release_deleted_keys(
-    stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: RunContext
+    stream: Stream, session: SparkSession, plan: LoadPlan, deleted: DataFrame, context: RunContext
 ) -> None:
     """Releases quarantined rows of keys that were deleted at the source, once the load that found this is committed."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - rows are looked at, Spark is running
@@ -185,7 +185,7 @@ def release_deleted_keys(
         return
     with translated(f"reading {quarantine_of(stream.target)}"):
         rows = validation.unpacked(quarantine.rows(session, plan.position), row_text(plan.columns))
-        keys = gone.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {dataframe_ops.NUMBER}")
+        keys = deleted.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {dataframe_ops.NUMBER}")
         after = validation.repacked(quarantined_rows.by_order(rows, keys, key=plan.key, order=(), number=number))
         if validation.stale(quarantine.kept(session), after):
             quarantine.replace(session, after, context)

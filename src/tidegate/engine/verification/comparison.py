@@ -95,9 +95,9 @@ def window(work: LoadContext, session: SparkSession, part: Range) -> Difference:
     if columns.find(part.cursor[0]) is None:
         return Difference(source_rows=0, target_rows=0, buckets=1)
     where = within(part, columns)
-    theirs = fingerprint(stream, session, work.recovered.table, columns, where, since=work.recovered.since)
-    mine = work.probe.fingerprint(part)
-    return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+    target = fingerprint(stream, session, work.recovered.table, columns, where, since=work.recovered.since)
+    source = work.probe.fingerprint(part)
+    return Difference(source_rows=source.rows, target_rows=target.rows, buckets=int(source != target))
 
 
 def within(part: Range, columns: Schema) -> str:
@@ -163,13 +163,13 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
     known = kept if kept.vouched(since.state) else None
     there = files.listing(known).ready
     manifest = there if known is None else known
-    gone = [path for path in manifest.files if path not in there.files]
-    if gone or not manifest.vouched(since.state):
+    missing = [path for path in manifest.files if path not in there.files]
+    if missing or not manifest.vouched(since.state):
         what = (
-            f"{gone[0]} is missing"
-            if len(gone) == 1
-            else f"{gone[0]} and {len(gone) - 1} more are missing"
-            if gone
+            f"{missing[0]} is missing"
+            if len(missing) == 1
+            else f"{missing[0]} and {len(missing) - 1} more are missing"
+            if missing
             else "there is no record of which files were loaded"
         )
         raise PlanError(

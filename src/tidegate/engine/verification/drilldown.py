@@ -84,10 +84,10 @@ def buckets_for(rows: int) -> int:
         >>> buckets_for(10), buckets_for(100_000), buckets_for(10**12)
         (1, 128, 4096)
     """
-    wanted = 1
-    while wanted < MOST_BUCKETS and rows > wanted * LEAF_ROWS:
-        wanted *= 2
-    return wanted
+    count = 1
+    while count < MOST_BUCKETS and rows > count * LEAF_ROWS:
+        count *= 2
+    return count
 
 
 def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Difference:
@@ -119,15 +119,15 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
     for count, names in leaves:
         within = Buckets(count=count, within=names, among=count)
         found.compare(*_both(source.digests, target.digests, within))
-    return replace(found.told(totals, sum(len(names) for _, names in leaves)), fingerprints=whole)
+    return replace(found.difference(totals, sum(len(names) for _, names in leaves)), fingerprints=whole)
 
 
 def _both(source: Callable[[Buckets], T], target: Callable[[Buckets], T], spread: Buckets) -> tuple[T, T]:
     """The same question to both sides at the same time: each works on an engine of its own."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="source") as pool:
         asked = pool.submit(source, spread)
-        theirs = target(spread)
-        return asked.result(), theirs
+        of_target = target(spread)
+        return asked.result(), of_target
 
 
 class _Found:
@@ -159,7 +159,7 @@ class _Found:
             elif exceeds:
                 (self.changed if mine[key] else self.extra).append(key)
 
-    def told(self, totals: tuple[int, int], buckets: int) -> Difference:
+    def difference(self, totals: tuple[int, int], buckets: int) -> Difference:
         """The sum of it."""
         any_rows = self.missing or self.changed or self.extra or self.lost or self.surplus
         return Difference(
@@ -184,15 +184,15 @@ def _by_key(rows: Sequence[RowDigest], pending: set[Key]) -> defaultdict[Key, Co
     return found
 
 
-def differing(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> tuple[str, ...]:
+def differing(source: Mapping[str, Fingerprint], target: Mapping[str, Fingerprint]) -> tuple[str, ...]:
     """The buckets of which both sides do not hold the same, sorted."""
     nothing = Fingerprint()
-    names = sorted(mine.keys() | theirs.keys())
-    return tuple(name for name in names if mine.get(name, nothing) != theirs.get(name, nothing))
+    names = sorted(source.keys() | target.keys())
+    return tuple(name for name in names if source.get(name, nothing) != target.get(name, nothing))
 
 
-def _leaf(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint], name: str) -> bool:
-    return _rows(side[name] for side in (mine, theirs) if name in side) <= 2 * MOST_LEAF_ROWS
+def _leaf(source: Mapping[str, Fingerprint], target: Mapping[str, Fingerprint], name: str) -> bool:
+    return _rows(side[name] for side in (source, target) if name in side) <= 2 * MOST_LEAF_ROWS
 
 
 def _rows(found: Iterable[Fingerprint]) -> int:

@@ -113,12 +113,12 @@ def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLeve
         VerifyFailed: it finds others.
         SourceMoved: the log was changed meanwhile.
     """
-    mine, theirs = _both(probe, session, plan, level)
-    if mine != theirs:
+    by_spark, by_other = _both(probe, session, plan, level)
+    if by_spark != by_other:
         probe.verify_unchanged()
-        other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many, with other values"
+        other = f"{by_other.rows}" if by_spark.rows != by_other.rows else "as many, with other values"
         raise VerifyFailed(
-            f"stream {plan.stream.name!r}: Spark reads {mine.rows} records of its log, and another reader reads "
+            f"stream {plan.stream.name!r}: Spark reads {by_spark.rows} records of its log, and another reader reads "
             f"{other}",
             load_id=plan.load_id,
         )

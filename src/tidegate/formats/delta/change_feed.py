@@ -104,18 +104,18 @@ def _need_files(log: Log, commits: Iterable[Commit]) -> None:
     """Raises HistoryGone where VACUUM took a file that the feed of these commits is read from."""
     folders: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for commit in commits:
-        told = list(commit.of("cdc")) or [
+        changed = list(commit.of("cdc")) or [
             each for kind in ("add", "remove") for each in commit.of(kind) if each.get("dataChange", True)
         ]
-        for each in told:
+        for each in changed:
             path = unquote(each["path"])
             if "://" not in path and not path.startswith(("/", "file:")):
                 folder, _, name = path.rpartition("/")
                 folders[folder][name] = commit.version
     for folder, names in folders.items():
         there = set(log.store.names(folder) or ())
-        gone = [version for name, version in names.items() if name not in there]
-        if gone:
+        missing = [version for name, version in names.items() if name not in there]
+        if missing:
             raise HistoryGone(
-                f"files of version {min(gone)} of the source, which was not loaded yet, no longer exist (VACUUM)"
+                f"files of version {min(missing)} of the source, which was not loaded yet, no longer exist (VACUUM)"
             )

@@ -172,13 +172,13 @@ class Log:
         if name not in self.names:
             return None
         try:
-            told = json.loads(self.store.read(f"{FOLDER}/{name}"))
-            if len(told["allFiles"]) != told["numFiles"]:
+            content = json.loads(self.store.read(f"{FOLDER}/{name}"))
+            if len(content["allFiles"]) != content["numFiles"]:
                 return None
             replay = _Replay()
-            replay.take([{"metaData": told["metadata"], "protocol": told["protocol"]}])
-            replay.take({"txn": each} for each in told["setTransactions"])
-            replay.take({"add": each} for each in told["allFiles"])
+            replay.take([{"metaData": content["metadata"], "protocol": content["protocol"]}])
+            replay.take({"txn": each} for each in content["setTransactions"])
+            replay.take({"add": each} for each in content["allFiles"])
         except (KeyError, TypeError, ValueError):
             return None  # it is optional, and so is each of its parts: the log itself tells all
         return replay

@@ -23,8 +23,8 @@ def rows(log: Log, names: Sequence[str]) -> Any:
 
     snapshot = log.snapshot()
     physical = {each["name"]: table.physical(each) for each in table.fields(snapshot)}
-    beside = any(file.get("deletionVector") or "://" in file["path"] for file in snapshot.files)
-    if beside or set(names) & set(snapshot.metadata.get("partitionColumns") or ()) or set(names) - set(physical):
+    elsewhere = any(file.get("deletionVector") or "://" in file["path"] for file in snapshot.files)
+    if elsewhere or set(names) & set(snapshot.metadata.get("partitionColumns") or ()) or set(names) - set(physical):
         return None
     parts = []
     for file in snapshot.files:

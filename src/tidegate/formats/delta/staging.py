@@ -95,12 +95,14 @@ class DeltaStaging(Staging):
         *,
         prune: Sequence[Prune],
         skip_equal: bool,
-        gone: str | None = None,
+        delete_if: str | None = None,
         again: str | None = None,
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
-        self._merged(rows, merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by))
+        self._merged(
+            rows, merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+        )
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys."""

@@ -93,9 +93,9 @@ class Catalog:
     def jars(self) -> tuple[str, ...]:
         """What Spark needs on its class path."""
         driver = {"sqlite": (jars.SQLITE,), "postgresql": (jars.POSTGRESQL,)}.get(self.kind, ())
-        here = (jars.LOCAL_FILES,) if str(self.warehouse).startswith("file:") else ()
+        local = (jars.LOCAL_FILES,) if str(self.warehouse).startswith("file:") else ()
         objects = str(self.warehouse).startswith("s3") or self.kind == "glue"
-        return (jars.ICEBERG, *here, *driver, *((jars.ICEBERG_AWS,) if objects else ()))
+        return (jars.ICEBERG, *local, *driver, *((jars.ICEBERG_AWS,) if objects else ()))
 
     def spark_conf(self) -> dict[str, str]:
         """Settings that make it a catalog of a session, its cache off: a position must never be read from a cache."""

@@ -59,8 +59,8 @@ def survey(
     current = metadata.snapshot(metadata.main)
     if current is not None:
         yield from _of_files(current, open_table, upkeep)
-    if doomed := expired(metadata, upkeep):
-        yield Need(step=Step.EXPIRE, reason=f"{len(doomed)} of {len(metadata.snapshots())} snapshots are old")
+    if expiring := expired(metadata, upkeep):
+        yield Need(step=Step.EXPIRE, reason=f"{len(expiring)} of {len(metadata.snapshots())} snapshots are old")
     if upkeep.looks and current is not None and aged():
         yield Need(step=Step.ORPHANS, reason=f"files written before {_minute(upkeep.orphaned_before)} are checked")
 
@@ -135,13 +135,13 @@ def expires_before(metadata: Metadata, upkeep: Upkeep) -> datetime:
     return max(upkeep.expires_before, history[-1]) if full else upkeep.expires_before
 
 
-def carried(metadata: Metadata, doomed: frozenset[int]) -> Mapping[str, str]:
+def carried(metadata: Metadata, expiring: frozenset[int]) -> Mapping[str, str]:
     """Every mark of the program that main's history shows, if an expiry would take one of them; else nothing."""
     marks: dict[str, str] = {}
     lost = False
     for each in metadata.ancestors(metadata.main):
         own = {name: value for name, value in each.summary.items() if name.startswith(MARKS)}
-        lost = lost or (each.id in doomed and bool(own.keys() - marks.keys()))
+        lost = lost or (each.id in expiring and bool(own.keys() - marks.keys()))
         marks = {**own, **marks}
     return _still_true(metadata, marks) if lost else {}
 
@@ -222,19 +222,19 @@ class Keeper:
         thresholds = {"delete-file-threshold": 1} if self.upkeep.force else {"delete-ratio-threshold": DELETED_SHARE}
         # Sizes within which every file is left alone, but for its deletes.
         options = {"min-file-size-bytes": 0, "max-file-size-bytes": 2**62, "target-file-size-bytes": 512 * 2**20}
-        told = [self._rewrite({**options, **thresholds, "remove-dangling-deletes": "true"})]
+        results = [self._rewrite({**options, **thresholds, "remove-dangling-deletes": "true"})]
         if self._metadata.raw.get("format-version", 2) < FORMAT_WITH_VECTORS:
             done = self._call("rewrite_position_delete_files", options=_map({"rewrite-all": "true"}))
-            told.append(
+            results.append(
                 f"{done['rewritten_delete_files_count']} delete files rewritten into {done['added_delete_files_count']}"
             )
-        return "; ".join(told)
+        return "; ".join(results)
 
     def _rewrite(self, options: Mapping[str, Any]) -> str:
         done = self._call("rewrite_data_files", options=_map(options))
-        told = f"{done['rewritten_data_files_count']} data files rewritten into {done['added_data_files_count']}"
-        gone = done["removed_delete_files_count"]
-        return f"{told}, {gone} delete files removed" if gone else told
+        rewritten = f"{done['rewritten_data_files_count']} data files rewritten into {done['added_data_files_count']}"
+        removed = done["removed_delete_files_count"]
+        return f"{rewritten}, {removed} delete files removed" if removed else rewritten
 
     def _rewrite_manifests(self) -> str:
         done = self._call("rewrite_manifests")

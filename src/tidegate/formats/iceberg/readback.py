@@ -93,9 +93,9 @@ def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequen
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="readback") as pool:
         others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
         rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
-        theirs = others.result()
+        other_keys = others.result()
     keys = rows.select(list(key))
-    return rows if theirs is not None and not any(_meet(each, keys) for each in theirs) else None
+    return rows if other_keys is not None and not any(_meet(each, keys) for each in other_keys) else None
 
 
 def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
@@ -152,20 +152,20 @@ def _literal(kind: Type, text: str) -> Any:
 
 def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
     """The data files that the commit added, by path."""
-    mine = (
+    manifests = (
         each
         for each in snapshot.manifests(table.io)
         if each.added_snapshot_id == snapshot.snapshot_id and each.content == ManifestContent.DATA
     )
-    entries = (entry for each in mine for entry in each.fetch_manifest_entry(table.io))
+    entries = (entry for each in manifests for entry in each.fetch_manifest_entry(table.io))
     new = (e for e in entries if e.status == ManifestEntryStatus.ADDED and e.snapshot_id == snapshot.snapshot_id)
     return {entry.data_file.file_path: entry.data_file for entry in new}
 
 
 def _meet(keys: pa.Table, others: pa.Table) -> bool:
     """Whether a key of one is among those of the other."""
-    alike = keys.cast(others.schema)  # a text of few rows or none is of a type of its own, which does not join
-    return bool(others.join(alike, keys=keys.column_names, join_type="left semi").num_rows)
+    cast = keys.cast(others.schema)  # a text of few rows or none is of a type of its own, which does not join
+    return bool(others.join(cast, keys=keys.column_names, join_type="left semi").num_rows)
 
 
 def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> Sequence[pa.Table] | None:
@@ -215,8 +215,8 @@ def _live(table: Table, task: FileScanTask, key: Sequence[str], within: BooleanE
     rows = pa.concat_tables(found)
     for deleted in task.delete_files:
         with table.io.new_input(deleted.file_path).open() as stream:
-            mine = field("file_path") == task.file.file_path
-            places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=mine)["pos"]
+            of_file = field("file_path") == task.file.file_path
+            places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=of_file)["pos"]
         rows = rows.filter(pc.invert(pc.is_in(rows[PLACE], value_set=places)))
     return rows.select(list(key))
 

@@ -117,7 +117,7 @@ class IcebergStaging(Staging):
         *,
         prune: Sequence[Prune],
         skip_equal: bool,
-        gone: str | None = None,
+        delete_if: str | None = None,
         again: str | None = None,
         by: Sequence[str] = (),
     ) -> None:
@@ -125,7 +125,7 @@ class IcebergStaging(Staging):
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
         """
-        statement = merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by)
+        statement = merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
         self._fitting("merging into", rows, lambda fit: self._merged(fit, statement))
         self._need_mark()
 
@@ -342,9 +342,9 @@ def fitting(rows: DataFrame, fields: Sequence[OverflowingField]) -> DataFrame:
     for name in rows.columns:
         sure = quoted = sql.quote(name)
         if name in first:
-            said = marked(f"column {name!r} holds a value that {MISPLACED}")
+            reason = marked(f"column {name!r} holds a value that {MISPLACED}")
             kind = rows.schema[name].dataType.simpleString()
-            ended = f"CAST(raise_error({sql.string(said)}) AS {kind})"
+            ended = f"CAST(raise_error({sql.string(reason)}) AS {kind})"
             least = f"CAST({sql.string(first[name].first)} AS {kind})"
             sure = f"CASE WHEN {quoted} < {least} THEN {ended} ELSE {quoted} END AS {quoted}"
         columns.append(sure)

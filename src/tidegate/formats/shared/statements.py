@@ -36,17 +36,17 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     key: Sequence[str],
     prune: Sequence[Prune] = (),
     skip_equal: bool = False,
-    gone: str | None = None,
+    delete_if: str | None = None,
     again: str | None = None,
     marked: tuple[str, str] | None = None,
     nulls: bool = False,
 ) -> str:
-    """The statement that updates rows of a known key, inserts the others and deletes those that are `gone`.
+    """The statement that updates rows of a known key, inserts the others and deletes those for which `delete_if` holds.
 
     Args:
         into, view: as they stand in a statement.
         again: a column that is true for a row whose key is deleted for good, because its row comes again.
-        marked: a column of the table and a literal: rows that are `gone` stay and get it, all others have NULL.
+        marked: a column of the table and a literal: rows for which `delete_if` holds stay and get it, others get NULL.
         nulls: a NULL in a key is equal to another one.
 
     Raises:
@@ -54,17 +54,19 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     """
     text = _matching(into, view, key, prune, nulls=nulls)
     others = [name for name in columns if name not in key]
-    new = f" AND NOT s.{sql.quote(gone)}" if gone else ""
+    new = f" AND NOT s.{sql.quote(delete_if)}" if delete_if else ""
     same = [f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others]
     assigned = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others]
     if marked:
         mark = f"t.{sql.quote(marked[0])}"
         text += f" WHEN MATCHED AND s.{sql.quote(again)} THEN DELETE" if again else ""
-        if gone:
-            text += f" WHEN MATCHED AND s.{sql.quote(gone)} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
+        if delete_if:
+            text += (
+                f" WHEN MATCHED AND s.{sql.quote(delete_if)} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
+            )
         same, assigned = [*same, f"{mark} IS NULL"], [*assigned, f"{mark} = NULL"]
-    elif gone:
-        text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
+    elif delete_if:
+        text += f" WHEN MATCHED AND s.{sql.quote(delete_if)} THEN DELETE"
     if assigned:
         differs = f" AND NOT ({' AND '.join(same)})" if skip_equal else ""
         text += f" WHEN MATCHED{new if marked else ''}{differs} THEN UPDATE SET {', '.join(assigned)}"
@@ -99,7 +101,7 @@ def merging(  # noqa: PLR0913 - what a merge is made of
     *,
     prune: Sequence[Prune],
     skip_equal: bool,
-    gone: str | None,
+    delete_if: str | None,
     again: str | None,
     by: Sequence[str],
 ) -> Statement:
@@ -110,7 +112,7 @@ def merging(  # noqa: PLR0913 - what a merge is made of
         key=by or plan.key,
         prune=prune,
         skip_equal=skip_equal,
-        gone=gone,
+        delete_if=delete_if,
         again=again,
         marked=marked(plan),
         nulls=any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices),

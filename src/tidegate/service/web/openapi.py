@@ -84,8 +84,8 @@ def _schemas() -> Schema:
 def _get(summary: str, values: Schema | None, *limits: str, schema: str = "") -> Schema:
     answer = {"$ref": f"#/components/schemas/{schema}"} if values is None else _object(values)
     asked = [_parameter(name, "query", {**COUNT, "minimum": 1, "maximum": 1000}) for name in limits]
-    told = {"200": _answer("The document", answer), "401": {"description": "No token"}}
-    return {"get": {"summary": summary, "parameters": asked, "responses": told | _errors("404", "409")}}
+    responses = {"200": _answer("The document", answer), "401": {"description": "No token"}}
+    return {"get": {"summary": summary, "parameters": asked, "responses": responses | _errors("404", "409")}}
 
 
 def _action() -> Schema:

@@ -66,8 +66,8 @@ def rules(entry: StreamConfig) -> list[str]:
     for node in entry.checks:
         kind = node.get(KIND)
         options = {name: value.value for name, value in node.items.items() if name != KIND}
-        told = ", ".join(f"{name}: {value}" for name, value in options.items())
-        found.append(f"{kind.text() if kind else 'check'} {told}".strip())
+        listed = ", ".join(f"{name}: {value}" for name, value in options.items())
+        found.append(f"{kind.text() if kind else 'check'} {listed}".strip())
     return found
 
 

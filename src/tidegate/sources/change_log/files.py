@@ -306,13 +306,13 @@ class FileLog(OpenLog):
         if self._options.format is FileFormat.JSON:
             if not types:
                 uris = [self._reader().uri(path) for path in paths]
-                found.append((self.label, json_lines.told(self._spark.session(), uris)))
+                found.append((self.label, json_lines.inferred_types(self._spark.session(), uris)))
         else:
             shapes = {path: self._shape(path) for path in paths}
             if self._options.format in TYPED:
                 found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
             elif shapes:
-                found += self._reader().told(self._spark.session(), shapes)
+                found += self._reader().inferred_types(self._spark.session(), shapes)
         return merged_schema([*found, (STATED, types)], types)
 
     def _shape(self, path: str) -> Shape:

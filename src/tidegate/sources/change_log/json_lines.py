@@ -33,7 +33,7 @@ def lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
     )
 
 
-def told(session: SparkSession, uris: Sequence[str]) -> dict[str, Type]:
+def inferred_types(session: SparkSession, uris: Sequence[str]) -> dict[str, Type]:
     """The fields that these files have, and the types that Spark infers of them; what is nested is JSON."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     if not uris:

@@ -66,13 +66,15 @@ def _with_nearest(session: Session, relation: Relation) -> ColumnMissing | None:
         tables = session.list_tables() if relation.parts else []
     except TidegateError:
         return None
-    bare = {join_name(parts[1:]): parts for parts in tables}
+    names = {join_name(parts[1:]): parts for parts in tables}
     if not tables or relation.parts in (*tables, *(parts[1:] for parts in tables)):
         return None
     if len(relation.parts) == 1:
-        near = nearest(relation.label, bare)
+        near = nearest(relation.label, names)
     else:
-        named = nearest(relation.parts[-1], bare)
-        near = nearest(join_name(relation.parts), map(join_name, tables)) or (join_name(bare[named]) if named else None)
-    told = f"did you mean {near!r}?" if near else f"this user sees {len(tables)} tables of other names"
-    return ColumnMissing(f"there is no table {relation.label}, or this user may not see it; {told}")
+        named = nearest(relation.parts[-1], names)
+        near = nearest(join_name(relation.parts), map(join_name, tables)) or (
+            join_name(names[named]) if named else None
+        )
+    suggestion = f"did you mean {near!r}?" if near else f"this user sees {len(tables)} tables of other names"
+    return ColumnMissing(f"there is no table {relation.label}, or this user may not see it; {suggestion}")

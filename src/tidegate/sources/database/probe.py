@@ -143,9 +143,9 @@ class DatabaseProbe(Probe):
                 return reason
         if not since.witness.keys() - {NEWEST}:
             return None
-        told = self.session.check_restore(since.witness, since.clock)
-        if not told.restarted or told.reason is not None:
-            return _restored(told.reason)
+        checked = self.session.check_restore(since.witness, since.clock)
+        if not checked.restarted or checked.reason is not None:
+            return _restored(checked.reason)
         cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.safe_bound()
         if len(cursor) != 1 or greatest is None or upto is None:
             return None

@@ -313,17 +313,17 @@ class FilesProbe(FrameProbe):
         if not filled:
             return []
         try:
-            told = self._told(filled)
+            inferred = self._told(filled)
         except FileUnreadable:
             for path, shape in filled.items() if len(filled) > 1 else ():
                 self._told({path: shape})  # Spark does not say which one it was
             raise
-        return [(path, {name: kept.get(name, kind) for name, kind in types.items()}) for path, types in told]
+        return [(path, {name: kept.get(name, kind) for name, kind in types.items()}) for path, types in inferred]
 
     def _told(self, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
         try:
             with reading(self.frame.label):
-                return self._reader().told(self._spark.session(), shapes)
+                return self._reader().inferred_types(self._spark.session(), shapes)
         except FileUnreadable as error:
             name = next(iter(shapes)) if len(shapes) == 1 else "a file"
             raise FileUnreadable(error.message.replace("a file", name, 1), hint=error.hint, file=name) from error

@@ -180,14 +180,14 @@ def _counted(check: Check, bad: Sequence[Row] | bool) -> int:
 
 def _told(check: Check, name: str, notes: Sequence[str]) -> int:
     """The same, by the notes of a load."""
-    told = [note for note in notes if note.startswith(f"check {name}: ")]
-    if not told:
+    findings = [note for note in notes if note.startswith(f"check {name}: ")]
+    if not findings:
         return 0
-    assert len(told) == 1
-    found = re.fullmatch(r"check set \d+: (?:(\d+) rows: )?(?!\d+ rows: )([^\s;].*)", told[0])
-    assert found is not None, f"a finding without a reason: {told[0]!r}"
+    assert len(findings) == 1
+    found = re.fullmatch(r"check set \d+: (?:(\d+) rows: )?(?!\d+ rows: )([^\s;].*)", findings[0])
+    assert found is not None, f"a finding without a reason: {findings[0]!r}"
     assert (found[1] is None) is (check.judges is Judges.AGGREGATE)
-    assert SECRET not in told[0]
+    assert SECRET not in findings[0]
     return int(found[1] or 1)
 
 

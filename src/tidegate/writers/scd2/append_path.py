@@ -78,12 +78,12 @@ def differing(both: DataFrame, history: History, columns: Schema) -> DataFrame:
 
     Rows: one a version that differs, the columns, and `GONE`, which is false.
     """
-    come, end = both.where(f"NOT {_IN_PLACE}"), both.where(f"{_STORED} IS NOT NULL AND NOT {_SAME}")
-    new = come.selectExpr(*_came(history))
+    started, ended = both.where(f"NOT {_IN_PLACE}"), both.where(f"{_STORED} IS NOT NULL AND NOT {_SAME}")
+    new = started.selectExpr(*_came(history))
     if history.row_hash is not None:
         new = new.selectExpr("*", f"{history.digest} AS {quote(history.row_hash)}")
     new = new.selectExpr(*map(quote, columns.names), f"false AS {GONE}")
-    return new.unionAll(end.selectExpr(*_ended(history, columns), f"false AS {GONE}"))
+    return new.unionAll(ended.selectExpr(*_ended(history, columns), f"false AS {GONE}"))
 
 
 def _came(history: History) -> Iterator[str]:

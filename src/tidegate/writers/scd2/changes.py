@@ -39,10 +39,10 @@ def of_rows(rows: DataFrame, history: History) -> DataFrame:
     Rows: the columns of the source; `GONE`; `AT`, NULL says no time; `TURN`, its place among the rows of its key;
     `LATER`, a row of the key follows.
     """
-    gone = GONE if GONE in rows.columns else f"false AS {GONE}"
+    deleted = GONE if GONE in rows.columns else f"false AS {GONE}"
     columns = map(quote, history.columns.names)
     at = f"CAST({MOMENT} AS {history.type.stored.spark})" if MOMENT in rows.columns else history.at
-    return rows.selectExpr(*columns, gone, f"{at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
+    return rows.selectExpr(*columns, deleted, f"{at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
 
 
 def of_log(rows: DataFrame, history: History) -> DataFrame:
@@ -67,7 +67,7 @@ def placed(changes: DataFrame, stored: DataFrame | None, history: History, datin
     A delete that says no time comes after all that is known of its key; of a key that is not there it is left out.
     """
     keys = [quote(name) for name in history.key]
-    row = f"IF({GONE}, {history.gone}, {history.row}) AS {ROW}"
+    row = f"IF({GONE}, {history.deleted_row}, {history.row}) AS {ROW}"
     found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{GONE} AS {WENT}", AT, TURN)
     known = _beside(found, stored, history)
     floor = history.moment(dating.floor)

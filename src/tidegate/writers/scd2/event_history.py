@@ -119,10 +119,10 @@ def touched(plan: LoadPlan, history: History) -> str:
 
 def _plain(rows: DataFrame, history: History) -> DataFrame:
     """The events with their order as text, which is how a log that is remembered gives it."""
-    told = [name for name in EVENT_COLUMNS if name in rows.columns]
+    event_columns = [name for name in EVENT_COLUMNS if name in rows.columns]
     as_text = dict(rows.dtypes)[ORDER] == "string"
     order = ORDER if as_text else f"lpad(CAST({ORDER} AS string), 20, '0') AS {ORDER}"
-    return rows.selectExpr(*map(quote, history.columns.names), GONE, order, *told)
+    return rows.selectExpr(*map(quote, history.columns.names), GONE, order, *event_columns)
 
 
 def _looked_at(rows: DataFrame, plan: LoadPlan) -> EventScan:
@@ -164,9 +164,9 @@ def _unapplied(rows: DataFrame, scan: EventScan, fence: Fence, history: History)
     """
     usable = f"{REFUSED} IS NULL AND NOT {CLEARS}" if REFUSED in rows.columns else "true"
     columns = [*map(quote, history.columns.names), GONE, ORDER]
-    told = rows.where(f"{usable} AND {_above(fence.floor)}").selectExpr(*columns, f"{history.at} AS {AT}")
+    events = rows.where(f"{usable} AND {_above(fence.floor)}").selectExpr(*columns, f"{history.at} AS {AT}")
     single = f"PARTITION BY {names(history.key)}, {ORDER}"
-    hashed = told.selectExpr("*", f"{_hash(history)} AS {HASH}").selectExpr(
+    hashed = events.selectExpr("*", f"{_hash(history)} AS {HASH}").selectExpr(
         "*",
         f"row_number() OVER ({single} ORDER BY {HASH}, {AT} DESC) AS {_NUMBER}",
         f"max({HASH}) OVER ({single}) <> min({HASH}) OVER ({single}) AS {TWICE}",
@@ -320,9 +320,9 @@ def _from_versions(stored: DataFrame, history: History, order: str) -> DataFrame
     ended = f"IF({alone}, struct({history.ended} AS at, true AS went, {_AFTER} IS NULL AS final), NULL)"
     each = f"explode(filter(array({began}, {wrote}, {ended}), c -> c IS NOT NULL)) AS c"
     columns = [quote(name) for name in history.columns.names]
-    told = known.selectExpr(*columns, ORDER, each)
+    versions = known.selectExpr(*columns, ORDER, each)
     others = [name if name in key else f"IF(c.went, NULL, {name}) AS {name}" for name in columns]
-    return told.selectExpr(
+    return versions.selectExpr(
         *others,
         f"c.went AS {WAS_GONE}",
         f"IF(c.final, concat({ORDER}, ' '), {ORDER}) AS {ORDER}",
@@ -360,7 +360,7 @@ def _dated(events: DataFrame, history: History) -> DataFrame:
         f"CASE WHEN NOT {_UNDATED} THEN {STATED} WHEN {_BEFORE} IS NULL OR {_AFTER} < {_BEFORE} THEN NULL "
         f"ELSE least({end}, {_CAP}) END"
     )
-    row = f"IF({WAS_GONE}, {history.gone}, {history.row}) AS {ROW}"
+    row = f"IF({WAS_GONE}, {history.deleted_row}, {history.row}) AS {ROW}"
     dated = both.selectExpr(
         *key, row, f"{history.row_tracked} AS {TRACKED}", f"{WAS_GONE} AS {WENT}", f"{at} AS {AT}", ORDER, MINE
     )

@@ -79,7 +79,7 @@ class History:
         return f"struct({names(self.tracked)})"
 
     @property
-    def gone(self) -> str:
+    def deleted_row(self) -> str:
         """What is left of a row that went: its key."""
         quoted = [(name in self.key, quote(name)) for name in self.columns.names]
         kept = (name if is_key else f"IF(false, {name}, NULL) AS {name}" for is_key, name in quoted)
@@ -127,14 +127,14 @@ def stored_changes(stored: DataFrame, history: History) -> DataFrame:
     updated = f"{wrote} > {start} AND NOT ({history.marker})"
     each = f"filter(array({began}, IF({updated}, {touched}, NULL), {ended}), c -> c.at IS NOT NULL)"
     keys = [quote(name) for name in history.key]
-    told = stored.selectExpr(
+    versions = stored.selectExpr(
         *keys,
         f"{history.row} AS {ROW}",
-        f"{history.gone} AS {_OUT}",
+        f"{history.deleted_row} AS {_OUT}",
         f"{history.row_tracked} AS {TRACKED}",
         f"explode({each}) AS c",
     )
-    return told.selectExpr(
+    return versions.selectExpr(
         *keys,
         f"IF(c.went, {_OUT}, {ROW}) AS {ROW}",
         TRACKED,
@@ -176,7 +176,7 @@ def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
     """
     at = AT if history.sequence else f"coalesce({AT}, {history.moment(floor)})"
     runs = rows.where(f"NOT ({GONE} AND {AT} IS NULL)").selectExpr(
-        f"IF({GONE}, {history.gone}, {history.row}) AS {ROW}",
+        f"IF({GONE}, {history.deleted_row}, {history.row}) AS {ROW}",
         f"{at} AS {AT}",
         f"{GONE} AS {WENT}",
         f"{history.moment(None)} AS {NEXT}",

@@ -247,7 +247,7 @@ def _put(  # noqa: PLR0913, PLR0917 - what a merge is made of
         differing,
         prune=prune if count.closed else (*prune, now),
         skip_equal=False,
-        gone=GONE,
+        delete_if=GONE,
         by=(*plan.key, history.valid_from),
     )
 

@@ -128,11 +128,11 @@ class Scd2(Writer):
         types = [moment, moment, BOOLEAN, *([INT] if self.version else []), *([TEXT] if self.row_hash else [])]
         known = {name.casefold(): name for name in columns.names}
         for name in self.own:
-            if theirs := known.get(name.casefold()):
+            if other := known.get(name.casefold()):
                 raise SchemaRefused(
-                    f"the source has a column {theirs!r}, and write: scd2 has its own column of that name",
+                    f"the source has a column {other!r}, and write: scd2 has its own column of that name",
                     hint=f"Rename that one: `write: {{kind: scd2, {self._option(name)}: …}}`.",
-                    column=theirs,
+                    column=other,
                 )
         return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
 
@@ -249,8 +249,8 @@ class Scd2(Writer):
         effect = plan.changes.effect
         dated = isinstance(effect, Insert | Upsert) and bool(history.sequence)
         by = (*plan.key, AT) if dated else plan.key
-        beside = {AT: history.type} if dated else {}
-        found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, beside=beside)
+        moments = {AT: history.type} if dated else {}
+        found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, moments=moments)
         if found.null_keys or (history.sequence and not dated):
             _refuse_nulls(frame, plan, history)
         twice = found.keys is not None and found.keys < found.rows

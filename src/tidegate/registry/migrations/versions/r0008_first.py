@@ -259,7 +259,7 @@ def _detail(dialect: str) -> str:
 
 def _failed_tasks(dialect: str) -> str:
     """The slices whose last attempt in a run failed: those of one commit are tried again, each alone."""
-    told = ", ".join(
+    document = ", ".join(
         f"{_member(dialect, 't.result_payload', 'error', name)} AS error_{name}" for name in ("code", "message", "hint")
     )
     later = (
@@ -269,7 +269,7 @@ def _failed_tasks(dialect: str) -> str:
     )
     return (
         "SELECT o.object_name, o.system_name AS source_system_name, o.source, o.target, t.task_type, "
-        f"t.extract_group_id, t.start_ts, t.finish_ts AS failed_ts, {told}, t.run_id, t.task_id, "
+        f"t.extract_group_id, t.start_ts, t.finish_ts AS failed_ts, {document}, t.run_id, t.task_id, "
         f"coalesce(({later}), ({_good_run('t.target_object_id', 't.start_ts')})) AS resolved_ts "
         "FROM tasks t JOIN object_info o ON o.object_id = t.target_object_id "
         f"WHERE t.status_cd = 'ERROR' AND t.task_type IN {LOADS} AND NOT EXISTS (SELECT 1 FROM tasks s "
@@ -280,10 +280,10 @@ def _failed_tasks(dialect: str) -> str:
 
 def _failed_runs(dialect: str) -> str:
     """The runs that failed before or beside a task of theirs."""
-    told = ", ".join(_member(dialect, "r.error", name) for name in ("code", "message", "hint"))
+    document = ", ".join(_member(dialect, "r.error", name) for name in ("code", "message", "hint"))
     return (
         "SELECT o.object_name, o.system_name, o.source, o.target, 'run', NULL, r.started_ts, r.finished_ts, "
-        f"{told}, r.run_id, NULL, ({_good_run('r.object_id', 'r.started_ts')}) "
+        f"{document}, r.run_id, NULL, ({_good_run('r.object_id', 'r.started_ts')}) "
         "FROM runs r JOIN object_info o ON o.object_id = r.object_id "
         "WHERE r.outcome IN ('failed', 'stopped', 'interrupted') AND NOT EXISTS ("
         "SELECT 1 FROM tasks f WHERE f.run_id = r.run_id "

@@ -56,14 +56,14 @@ def _count_earlier_runs(connection: sa.Connection) -> None:
     sums: dict[tuple[int, str, str], float] = defaultdict(float)
     ended = "SELECT object_id, outcome, outcome_payload, error FROM runs WHERE outcome <> 'running'"
     for object_id, outcome, payload, error in connection.execute(sa.text(ended)):
-        told = _document(payload)
+        document = _document(payload)
         sums[object_id, "runs", outcome] += 1
         if code := _document(error).get("code"):
             sums[object_id, "failures", code] += 1
         for kind in KINDS:
-            sums[object_id, "rows", kind] += told.get(f"rows_{kind}", 0)
-        sums[object_id, "bytes", "read"] += told.get("bytes_read", 0)
-        for stage, seconds in (told.get("seconds") or {}).items():
+            sums[object_id, "rows", kind] += document.get(f"rows_{kind}", 0)
+        sums[object_id, "bytes", "read"] += document.get("bytes_read", 0)
+        for stage, seconds in (document.get("seconds") or {}).items():
             sums[object_id, "seconds", stage] += seconds
     rows = [{"o": key[0], "m": key[1], "l": key[2][:64], "v": value} for key, value in sums.items() if value]
     if rows:

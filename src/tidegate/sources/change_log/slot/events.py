@@ -52,19 +52,19 @@ class Event(NamedTuple):
 
     Args:
         values: texts in the order of the columns.
-        untold: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
+        not_sent: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
             under the new key.
     """
 
     order: str
-    gone: bool
+    deleted: bool
     clears: bool
     values: Sequence[str | None]
     unknown: tuple[str, ...]
     refused: str | None
     raw: str | None
     origin: str
-    untold: tuple[str, ...] = ()
+    not_sent: tuple[str, ...] = ()
 
 
 def lsn(number: int) -> str:
@@ -109,7 +109,7 @@ class _Reader:
 
     def __init__(self, wanted: SlotRead) -> None:
         self._wanted = wanted
-        self._known: dict[int, _Places | None] = {}
+        self._known: dict[int, _ColumnPositions | None] = {}
         self.begun: Begin | None = None
         self._place, self._index, self._data = -1, 0, b""
 
@@ -122,8 +122,8 @@ class _Reader:
             case Commit():
                 self.begun = None
             case Relation():
-                mine = (message.schema, message.name) == self._wanted.table
-                self._known[message.oid] = _Places(message, self._wanted) if mine else None
+                is_own = (message.schema, message.name) == self._wanted.table
+                self._known[message.oid] = _ColumnPositions(message, self._wanted) if is_own else None
             case Insert() | Update() | Delete() | Truncate():
                 if self.begun is None:
                     raise SourceError("the replication slot returned a change outside a transaction", hint="Run again.")
@@ -136,60 +136,60 @@ class _Reader:
     def _changed(self, begun: Begin, message: Insert | Update | Delete | Truncate) -> Iterator[Event]:
         if isinstance(message, Truncate):
             if any(self._of(oid) for oid in message.oids):
-                yield self._event(begun, _Told(values=(None,) * len(self._wanted.columns.columns)), clears=True)
+                yield self._event(begun, _DecodedTuple(values=(None,) * len(self._wanted.columns.columns)), clears=True)
             return
         places = self._of(message.oid)
         if places is None:
             return
         match message:
             case Insert():
-                yield self._event(begun, places.told(message.new, self._data))
+                yield self._event(begun, places.decoded(message.new, self._data))
             case Delete():
-                yield self._event(begun, places.told(message.old, self._data), gone=True)
+                yield self._event(begun, places.decoded(message.old, self._data), deleted=True)
             case Update(old=None):
-                yield self._event(begun, places.told(message.new, self._data))
+                yield self._event(begun, places.decoded(message.new, self._data))
             case Update(old=old) if old is not None:
                 new = places.filled(message.new, old, whole=message.whole)
-                told = places.told(new, self._data)
+                decoded = places.decoded(new, self._data)
                 if places.another(old, new):
-                    yield self._event(begun, places.told(old, self._data), gone=True)
-                    told = places.begun(told)
-                yield self._event(begun, told)
+                    yield self._event(begun, places.decoded(old, self._data), deleted=True)
+                    decoded = places.begun(decoded)
+                yield self._event(begun, decoded)
 
-    def _of(self, oid: int) -> _Places | None:
+    def _of(self, oid: int) -> _ColumnPositions | None:
         if oid not in self._known:
             raise SourceError(
                 "the replication slot returned a row of a table that it had not described", hint="Run again."
             )
         return self._known[oid]
 
-    def _event(self, begun: Begin, told: _Told, *, gone: bool = False, clears: bool = False) -> Event:
+    def _event(self, begun: Begin, decoded: _DecodedTuple, *, deleted: bool = False, clears: bool = False) -> Event:
         place, index = self._place, self._index
         self._index += 1
         return Event(
             order=f"{begun.commit:016x}.{place:016x}.{index:08x}",
-            gone=gone,
+            deleted=deleted,
             clears=clears,
-            values=told.values,
-            unknown=() if gone else told.unknown,
-            refused=told.refused,
-            raw=told.raw,
+            values=decoded.values,
+            unknown=() if deleted else decoded.unknown,
+            refused=decoded.refused,
+            raw=decoded.raw,
             origin=f"slot {self._wanted.slot}, LSN {lsn(place)}, transaction {begun.xid}, event {index}",
-            untold=told.untold,
+            not_sent=decoded.not_sent,
         )
 
 
-class _Told(NamedTuple):
+class _DecodedTuple(NamedTuple):
     """What one tuple says of the wanted columns; see `Event`."""
 
     values: Sequence[str | None]
     unknown: tuple[str, ...] = ()
     refused: str | None = None
     raw: str | None = None
-    untold: tuple[str, ...] = ()
+    not_sent: tuple[str, ...] = ()
 
 
-class _Places:
+class _ColumnPositions:
     """Where the wanted columns stand in the tuples of a relation."""
 
     def __init__(self, relation: Relation, wanted: SlotRead) -> None:
@@ -215,7 +215,7 @@ class _Places:
         """Whether the row is another one now."""
         return any(old[place] != new[place] for place in self._identity)
 
-    def told(self, row: Tuple, data: bytes) -> _Told:
+    def decoded(self, row: Tuple, data: bytes) -> _DecodedTuple:
         """The values of the wanted columns as texts; None for NULL and for what is not known.
 
         Args:
@@ -235,28 +235,28 @@ class _Places:
             for column, place in zip(self._columns, self._at, strict=True)
             if place is not None and row[place] is UNCHANGED
         )
-        return _Told(values=values, unknown=(*left, *self._missing))
+        return _DecodedTuple(values=values, unknown=(*left, *self._missing))
 
-    def begun(self, told: _Told) -> _Told:
+    def begun(self, decoded: _DecodedTuple) -> _DecodedTuple:
         """Of a row that is another one now: what the log does not tell of it, no earlier event of its key does."""
-        untold = tuple(name for name in told.unknown if name not in self._missing)
-        return told._replace(unknown=self._missing, untold=untold) if untold else told
+        not_sent = tuple(name for name in decoded.unknown if name not in self._missing)
+        return decoded._replace(unknown=self._missing, not_sent=not_sent) if not_sent else decoded
 
-    def _refused(self, reason: str, data: bytes) -> _Told:
+    def _refused(self, reason: str, data: bytes) -> _DecodedTuple:
         nothing = (None,) * len(self._columns)
         # The message holds the values of every column, also of those that must not be read.
         raw = base64.b64encode(data).decode() if self._whole else None
-        return _Told(values=nothing, refused=reason, raw=raw)
+        return _DecodedTuple(values=nothing, refused=reason, raw=raw)
 
 
 def completed(event: Event, columns: Schema, known: Mapping[str, str | None]) -> Event:
     """The event with values that somebody else told, as texts."""
     try:
-        told = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
+        texts = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
     except ValueError as error:
-        return event._replace(refused=f"a value of the row holds {error}", untold=())
-    values = [told.get(name, value) for name, value in zip(columns.names, event.values, strict=True)]
-    return event._replace(values=values, untold=())
+        return event._replace(refused=f"a value of the row holds {error}", not_sent=())
+    values = [texts.get(name, value) for name, value in zip(columns.names, event.values, strict=True)]
+    return event._replace(values=values, not_sent=())
 
 
 def _plain(text: str | None, column: Column) -> str | None:

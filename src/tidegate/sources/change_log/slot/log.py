@@ -161,9 +161,11 @@ class SlotLog(OpenLog):
             )
         if state.get("publication") != slot.check_publication(self._session, self._options).mark:
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
-        told = slot.check_identity(self._session, self._options).columns
-        if state.get("identity") != list(told):
-            raise HistoryGone(f"the log used to identify changed rows by columns other than {', '.join(told) or 'all'}")
+        columns = slot.check_identity(self._session, self._options).columns
+        if state.get("identity") != list(columns):
+            raise HistoryGone(
+                f"the log used to identify changed rows by columns other than {', '.join(columns) or 'all'}"
+            )
         return position, found.confirmed < position
 
     def _span(self, state: Mapping[str, Any], position: int, end: int, most: int | None, *, lagging: bool) -> LogSpan:
@@ -205,7 +207,7 @@ class SlotLog(OpenLog):
         self._session.rows(output.SETTINGS)
         read = slots.messages(self._session, part.part, self._options.publication, upto=part.upto)
         for event in events(read, wanted):
-            yield self._looked_up(event, schema, identity.columns) if event.untold else event
+            yield self._looked_up(event, schema, identity.columns) if event.not_sent else event
 
     def _looked_up(self, event: Event, schema: Schema, key: Sequence[str]) -> Event:
         """With the values that the table has now of a row whose key changed, where the log does not tell them.
@@ -214,8 +216,8 @@ class SlotLog(OpenLog):
         """
         texts = dict(zip(schema.names, event.values, strict=True))
         named = {name: text for name in key if (text := texts.get(name)) is not None}
-        found = slots.values(self._session, self._options.relation, named, event.untold)
-        known = dict(zip(event.untold, found or [None] * len(event.untold), strict=True))
+        found = slots.values(self._session, self._options.relation, named, event.not_sent)
+        known = dict(zip(event.not_sent, found or [None] * len(event.not_sent), strict=True))
         return completed(event, schema, known)
 
     def _table_name(self) -> tuple[str, str]:

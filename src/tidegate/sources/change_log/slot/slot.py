@@ -75,12 +75,12 @@ class SlotOptions(ReplicationSlot):
         """
         with session_of(self) as session:
             slots.check_server(session)
-            told = check_identity(session, self).columns
-            if told and not set(key) <= set(told):
+            columns = check_identity(session, self).columns
+            if columns and not set(key) <= set(columns):
                 raise ConfigError(
-                    f"the log of {self.relation.label} identifies changed rows by {', '.join(told)}, but the key of "
+                    f"the log of {self.relation.label} identifies changed rows by {', '.join(columns)}, but the key of "
                     f"the stream is {', '.join(key)}",
-                    hint=f"Use `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+                    hint=f"Use `key: [{', '.join(columns)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
                 )
             found = slots.find(session, self.slot)
             if found is not None and found.plugin != slots.PLUGIN:

@@ -80,7 +80,7 @@ def _table(found: Sequence[Event], schema: Schema) -> pa.Table:
     text = pa.string()
     columns = {
         "o": pa.array([event.order for event in found], text),
-        "g": pa.array([event.gone for event in found], pa.bool_()),
+        "g": pa.array([event.deleted for event in found], pa.bool_()),
         "t": pa.array([event.clears for event in found], pa.bool_()),
         "u": pa.array([event.unknown for event in found], pa.list_(text)),
         "f": pa.array([event.refused for event in found], text),

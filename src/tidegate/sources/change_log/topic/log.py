@@ -125,18 +125,20 @@ class TopicLog(OpenLog):
         """
         found = self._ends
         before = self._position(state, found)
-        told: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
+        read_state: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
         if state is None and self._options.start is Start.TABLE:
             # What is written while the table is read comes again, from here on.
             self._upto, self._bulk = found.ends, True
             offsets = {str(part): end for part, end in found.ends.items()}
-            return LogSpan(slices=(Everything(),), state={**told, "offsets": offsets}, bulk=True, reason="the table")
+            return LogSpan(
+                slices=(Everything(),), state={**read_state, "offsets": offsets}, bulk=True, reason="the table"
+            )
         waiting = {part: end - before[part] for part, end in found.ends.items()}
         upto: Mapping[int, int] = _share(before, waiting, most)
         held = False
         if self._options.transactions is not None and any(waiting.values()):
             whole = self._whole(before, waiting, most, (state or {}).get("transactions"))
-            upto, held, told["transactions"] = whole.upto, whole.held, whole.state
+            upto, held, read_state["transactions"] = whole.upto, whole.held, whole.state
             self._notes += whole.notes
         slices = tuple(
             LogRange(part=f"{self._options.topic}:{part}", after=str(before[part] - 1), upto=str(upto[part] - 1))
@@ -150,7 +152,7 @@ class TopicLog(OpenLog):
             self._tell(behind, {part: offset for part, offset in upto.items() if offset < found.ends[part]})
         return LogSpan(
             slices=slices,
-            state={**told, "offsets": {str(part): offset for part, offset in sorted(upto.items())}},
+            state={**read_state, "offsets": {str(part): offset for part, offset in sorted(upto.items())}},
             events=taken,
             taken=taken,
             behind=behind,
@@ -262,9 +264,9 @@ class TopicLog(OpenLog):
         if state.get("topic") != found.topic:
             raise HistoryGone(f"{self.label} was deleted and recreated since it was read")
         before = {int(part): int(offset) for part, offset in state["offsets"].items()}
-        gone = sorted(set(before) - set(found.ends))
-        if gone:
-            raise HistoryGone(f"{self.label} no longer has partition {gone[0]}")
+        missing = sorted(set(before) - set(found.ends))
+        if missing:
+            raise HistoryGone(f"{self.label} no longer has partition {missing[0]}")
         for part, end in sorted(found.ends.items()):
             next_, begin = before.setdefault(part, 0), found.begins[part]
             where = f"partition {part} of {self.label}"

@@ -126,7 +126,7 @@ class _Search:
     far: bool = False
     tally: Tally = field(init=False)
     larger: int | None = None
-    untold: int = 0
+    without_transaction: int = 0
     _ends: _Open | None = None
     _latest: int = 0
     _settled: int | None = None
@@ -168,9 +168,9 @@ class _Search:
         if found.holders:
             behind = sum(self.ask.found.ends.values()) - sum(found.upto.values())
             yield f"{_told(found.holders[0])}; {behind} messages are waiting for it"
-        if self.untold:
+        if self.without_transaction:
             yield (
-                f"{self.untold} events have no transaction, so their transactions may be read in part "
+                f"{self.without_transaction} events have no transaction, so their transactions may be read in part "
                 "(provide.transaction.metadata=true in the connector)"
             )
 
@@ -183,7 +183,7 @@ class _Search:
                 read[each.part] = each.offset + 1
                 self._latest = max(self._latest, each.at)
                 if member is not None:
-                    self.untold += not member.transaction
+                    self.without_transaction += not member.transaction
                     self.tally.take(each.part, each.offset, member, each.at)
             self._read_ends(batch)
             counted += len(batch)
@@ -201,8 +201,8 @@ class _Search:
             if ends is None:
                 break
             self._ends.latest = max(each.at for each in ends)
-            told = self.ask.markers.endings([each.message for each in ends])
-            for each, ending in zip(ends, told, strict=True):
+            endings = self.ask.markers.endings([each.message for each in ends])
+            for each, ending in zip(ends, endings, strict=True):
                 if ending is not None:
                     self.tally.end(each.offset, ending, each.at, self._takes(ending))
         if self._oldest is not None and self.tally.unended():

@@ -56,9 +56,9 @@ def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tupl
             yield line, "", f", has {len(row)} values, but there are {len(names)} columns"
             continue
         for name, text in zip(names, row, strict=True):
-            bare = text.lstrip(BLANKS) if dialect.trims[0] else text
-            bare = bare.rstrip(BLANKS) if dialect.trims[1] else bare
-            if bare not in ("", dialect.null) and _unfit(name, bare, reader, schema):
+            trimmed = text.lstrip(BLANKS) if dialect.trims[0] else text
+            trimmed = trimmed.rstrip(BLANKS) if dialect.trims[1] else trimmed
+            if trimmed not in ("", dialect.null) and _unfit(name, trimmed, reader, schema):
                 yield line, name, _value(name, schema)
 
 

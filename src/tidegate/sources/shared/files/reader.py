@@ -84,22 +84,22 @@ class Reader:
             together = together.union(frame)
         return together
 
-    def told(self, session: SparkSession, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
+    def inferred_types(self, session: SparkSession, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
         """The types of files whose format has none, by their values: for each shape its first file, and its columns.
 
         Whole numbers are `bigint`, so that a file of small ones does not contradict one of great ones; what is nested
         is JSON.
         """
-        guess = self._told_by_spark if self.form is FileFormat.JSON else self._told_by_texts
+        guess = self._inferred_by_spark if self.form is FileFormat.JSON else self._inferred_from_texts
         return [(paths[0], guess(session, shape, paths)) for shape, paths in _alike(shapes).items()]
 
-    def _told_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+    def _inferred_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
         multiline = str(shape.listed or self._whole).lower()
         options = {**STRICT, "inferSchema": "true", "multiLine": multiline}
         frame = session.read.format("json").options(**options).load(self._uris(paths))
         return {name: _wide(of_spark(kind) or Type(kind=Kind.JSON)) for name, kind in frame.dtypes}
 
-    def _told_by_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+    def _inferred_from_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
         frame = self._frame(session, shape)
         if shape.names:  # a header is a name as it stands there; Spark numbers names that differ only by case
             frame = frame.schema(", ".join(f"{Spark().quote(f'_c{n}')} string" for n, _ in enumerate(shape.names)))

@@ -65,8 +65,8 @@ def _number(text: str, rules: TextRules) -> str | None:
         whole = f"([0-9]+|[0-9]{{1,3}}({thousands}[0-9]{{3}})+)" if thousands else "[0-9]+"
         if not re.fullmatch(f"[+-]?({whole}({mark}[0-9]*)?|{mark}[0-9]+)([eE][+-]?[0-9]+)?", text):
             return None
-        bare = text.replace(rules.thousands, "") if thousands else text
-        text = bare.replace(rules.decimal, ".")
+        digits = text.replace(rules.thousands, "") if thousands else text
+        text = digits.replace(rules.decimal, ".")
     return text if re.fullmatch(NUMBER, text) else None
 
 

@@ -97,13 +97,13 @@ class Answers:
         for rows in found_rows:
             inside = selection.named(rows, keys, self._covered, spread)
             flags = selection.mask(inside, (part,), self._schema)
-            told = flags.to_pylist() if flags is not None else [True] * inside.num_rows
+            counted = flags.to_pylist() if flags is not None else [True] * inside.num_rows
             fields = [_key_texts(inside, each) for each in keys]
             found = [""] * inside.num_rows if spread.keys else _hex(canonical_text.digests(self._covered, inside))
             values = zip(*fields, strict=True) if fields else ((),) * inside.num_rows
             made += [
                 RowDigest(key=tuple(each), digest=digest, inside=flag)
-                for each, digest, flag in zip(values, found, told, strict=True)
+                for each, digest, flag in zip(values, found, counted, strict=True)
             ]
         return made
 

@@ -87,9 +87,9 @@ def texts(opened: Opener, encoding: str, *, whole: bool = False) -> Iterator[str
             yield from [rest] if rest.strip() else []
             return
         for line in _lines(head, read):
-            bare = line.lstrip("\ufeff")
-            if bare.strip(" \t\r"):
-                yield bare
+            text = line.lstrip("\ufeff")
+            if text.strip(" \t\r"):
+                yield text
 
 
 def document(text: str) -> dict[str, Any]:

@@ -70,14 +70,14 @@ def avro(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any
     schema = json.loads(head["meta"]["avro.schema"])
     unpack = UNPACKED[head["meta"].get("avro.codec", b"null").decode()]
     fields = {field["name"]: field["type"] for field in schema["fields"] if field["name"] in names}
-    bare, framed = fastavro.parse_schema(_without_logical(schema)), fastavro.parse_schema(BLOCK)
+    plain, framed = fastavro.parse_schema(_without_logical(schema)), fastavro.parse_schema(BLOCK)
     while content.read(1):
         content.seek(-1, io.SEEK_CUR)
         block = decode(content, framed)
         if block["sync"] != head["sync"]:
             raise ValueError("a block that does not end where its header says")
         data = io.BytesIO(unpack(block["data"]))
-        rows: Iterator[Any] = (decode(data, bare) for _ in range(block["count"]))
+        rows: Iterator[Any] = (decode(data, plain) for _ in range(block["count"]))
         while some := list(islice(rows, ROWS)):
             made = {name: _column([row[name] for row in some], kind) for name, kind in fields.items()}
             yield made or {"": pa.nulls(len(some))}
