@@ -68,7 +68,7 @@ class Store:
 
     def there(self) -> bool:
         """Whether there is such a folder; in an object store it is there as long as it holds a file."""
-        with self._told(""):
+        with self._translated_errors(""):
             return bool(self.files.exists(self.base))
 
     def walk(
@@ -81,33 +81,33 @@ class Store:
             skip: names of folders on disk that need not be entered; an object store lists all at once.
             at_work: others may remove files meanwhile; these are left out instead of being an error.
         """
-        with self._told(""):
+        with self._translated_errors(""):
             found = self.files.find(self.base, depth=depth, skip=skip, at_work=at_work)
         base = self.base.strip("/")
         return [_file(name.lstrip("/").removeprefix(base).lstrip("/"), about) for name, about in found.items()]
 
     def names(self, folder: str) -> tuple[str, ...] | None:
         """Names of what is in the folder; None if there is no such folder."""
-        with self._told(folder), suppress(FileNotFoundError):
+        with self._translated_errors(folder), suppress(FileNotFoundError):
             found = self.files.ls(self._whole(folder))
             return tuple(name.rstrip("/").rpartition("/")[2] for name in found)
         return None
 
     def look(self, path: str) -> FileInfo | None:
         """The file as it is now; None when it is gone, or a folder."""
-        with self._told(path), suppress(FileNotFoundError, NotADirectoryError):
+        with self._translated_errors(path), suppress(FileNotFoundError, NotADirectoryError):
             about = self.files.info(self._whole(path))
             return None if about.get("type") == "directory" else _file(path, about)
         return None
 
     def open(self, path: str) -> IO[bytes]:
         """The content."""
-        with self._told(path):
+        with self._translated_errors(path):
             return cast("IO[bytes]", self.files.open(self._whole(path)))
 
     def read(self, path: str) -> bytes:
         """The whole content."""
-        with self._told(path), self.files.open(self._whole(path)) as content:
+        with self._translated_errors(path), self.files.open(self._whole(path)) as content:
             return bytes(content.read())
 
     def uri(self, path: str) -> str:
@@ -119,7 +119,7 @@ class Store:
         return f"{self.base.rstrip('/')}/{path}" if path else self.base
 
     @contextmanager
-    def _told(self, path: str) -> Iterator[None]:
+    def _translated_errors(self, path: str) -> Iterator[None]:
         try:
             yield
         except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message
 from tidegate.core.schema import Schema
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[
 
 def _told(messages: DataFrame, envelope: Any, schema: Schema) -> list[dict[str, Any]]:
     frame = envelope.events(messages, schema)
-    assert frame.columns == [*schema.names, GONE, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW]
+    assert frame.columns == [*schema.names, DELETED, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW]
     assert [kind for name, kind in frame.dtypes if name in schema.names] == [column.type.spark for column in schema]
     texts = [
         f"CAST(`{name}` AS string) AS `{name}`" if kind.startswith(("timestamp", "date")) else f"`{name}`"

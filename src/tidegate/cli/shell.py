@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
 
 
-def _as_it_is(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
@@ -49,7 +49,7 @@ class Shell:
     quiet: bool = False
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
-    redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
+    redact: Callable[[str], str] = field(default=_unchanged, repr=False)
     stream: str | None = field(default=None, init=False)
     _warm: float | None = field(default=None, init=False, repr=False)
     _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)

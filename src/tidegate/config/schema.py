@@ -76,7 +76,7 @@ def json_schema() -> dict[str, Any]:
         "defaults": _defaults(stream),
         "streams": _mapping(stream),
     }
-    sections["profiles"] = _mapping(_closed({key: _anything(sections[key], SECTIONS[key]) for key in KEYS}))
+    sections["profiles"] = _mapping(_closed({key: _all_optional(sections[key], SECTIONS[key]) for key in KEYS}))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tidegate.yaml",
@@ -95,7 +95,7 @@ def _alerts() -> dict[str, Any]:
     return _closed({"channels": channels, "rules": rules, **own["properties"]})
 
 
-def _anything(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+def _all_optional(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     """A section of a profile: some of what the project states, so nothing in it is required."""
     kind = {"type": schema["type"]} if "type" in schema else {}
     return {**kind, "description": text}

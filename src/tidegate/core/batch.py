@@ -41,7 +41,7 @@ class Fence:
 
     Args:
         records: from a frame of key columns, or None for every key, to one row a key, deleted keys included:
-            `APPLIED`, `WAS_GONE`, `KNOWN`; None where nothing is known of any.
+            `APPLIED`, `WAS_DELETED`, `KNOWN`; None where nothing is known of any.
         newest: the greatest order that was applied of any key: for a greater one no record is looked at; None where
             nobody knows it.
         floor: an order at or below which no event counts; None for none.
@@ -49,7 +49,7 @@ class Fence:
         open: of some keys a column is kept whose value is older than their last order, or not known yet.
         present: makes the rows of the table that the load is planned on; None where it has none.
         events: from a frame of key columns to every event that is kept of these keys, several rows a key: the columns,
-            `ORDER`, `WAS_GONE`, `STATED`, `FALLBACK`, `KEY_FLOOR` and `WHOLE`. Only for a
+            `ORDER`, `WAS_DELETED`, `STATED`, `FALLBACK`, `KEY_FLOOR` and `WHOLE`. Only for a
             writer whose rows depend on all of them; None where none are kept.
     """
 
@@ -67,7 +67,7 @@ class Folded:
     """What events were made of.
 
     Args:
-        applied: the keys that are written: with `ORDER`, `GONE` and `KNOWN`. For a writer that needs every event:
+        applied: the keys that are written: with `ORDER`, `DELETED` and `KNOWN`. For a writer that needs every event:
             the events to keep, see `Fence.events`.
         emptied: the order of an event that empties the table and is applied.
         superseded: events that a newer one, or one that was applied before, takes the place of.

@@ -18,11 +18,11 @@ def marked(sentence: str) -> str:
     return f"{BEGIN}{sentence}{END}"
 
 
-def said(text: str) -> str | None:
+def marked_text(text: str) -> str | None:
     r"""The sentence that an error holds, without what stands around it; None where it holds none.
 
     Example:
-        >>> said("bad JSON path: 'tidegate: column ''x'' holds a value that is no decimal(18,4) [tidegate]')")
+        >>> marked_text("bad JSON path: 'tidegate: column ''x'' holds a value that is no decimal(18,4) [tidegate]')")
         "column 'x' holds a value that is no decimal(18,4)"
     """
     found = _SAID.search(text)

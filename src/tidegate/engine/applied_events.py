@@ -79,7 +79,7 @@ class Applied:
 
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
-        rows, loads = self._new(folded), self._told.get(LOADS, 0) + 1
+        rows, loads = self._new(folded), self._commit_state.get(LOADS, 0) + 1
         if loads > self.rules.compact_after or self._marks.get(STALE):
             # The next load asks for the rest.
             mode, rows, state = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
@@ -109,9 +109,9 @@ class Applied:
     @property
     def _schema(self) -> Schema:
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
-        from tidegate.spark.latest_events import KNOWN, WAS_GONE  # noqa: PLC0415 - rows are looked at, Spark is running
+        from tidegate.spark.latest_events import KNOWN, WAS_DELETED  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        own = {ORDER: TEXT, WAS_GONE: BOOLEAN, KNOWN: TEXT, NUMBER: BIGINT, LOAD: TEXT, AT: TIMESTAMPTZ, MARK: TEXT}
+        own = {ORDER: TEXT, WAS_DELETED: BOOLEAN, KNOWN: TEXT, NUMBER: BIGINT, LOAD: TEXT, AT: TIMESTAMPTZ, MARK: TEXT}
         return Schema(
             columns=(
                 *(Column(name=column.name, type=column.type.stored) for column in self._carried),
@@ -125,7 +125,7 @@ class Applied:
         return tuple(column for name in self.plan.key if (column := self.plan.columns.find(name)))
 
     @property
-    def _told(self) -> Mapping[str, Any]:
+    def _commit_state(self) -> Mapping[str, Any]:
         """What the commit that wrote it last says of it."""
         return self._state.position.state if self._state.position else {}
 
@@ -176,8 +176,8 @@ class Applied:
         """
         if self._state.snapshot is None:
             return {}
-        landed = self._known is not None and self._known.load == self._told.get(LAST)
-        marks: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
+        landed = self._known is not None and self._known.load == self._commit_state.get(LAST)
+        marks: Mapping[str, Any] = self._commit_state[MARKS] if landed else self._asked()
         return marks
 
     def _asked(self) -> Mapping[str, Any]:
@@ -204,7 +204,7 @@ class Applied:
         """An order that none of its rows is above; None where there is no row."""
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
 
-        state = self._told
+        state = self._commit_state
         if self._state.snapshot is not None and NEWEST not in state:
             with translated(f"reading {self.target}"):
                 state = {NEWEST: self._every.selectExpr(f"max({ORDER}) AS o").collect()[0][0]}
@@ -220,7 +220,7 @@ class Applied:
         known = f"from_json({latest_events.KNOWN}, 'map<string, string>') AS {latest_events.KNOWN}"
         quoted = [Spark().quote(name) for name in self.plan.key]
         return newest.selectExpr(
-            *quoted, f"{dataframe_ops.ORDER} AS {latest_events.APPLIED}", latest_events.WAS_GONE, known
+            *quoted, f"{dataframe_ops.ORDER} AS {latest_events.APPLIED}", latest_events.WAS_DELETED, known
         )
 
     def _present(self) -> DataFrame:
@@ -237,7 +237,7 @@ class Applied:
         rows = folded.applied.selectExpr(
             *keys,
             dataframe_ops.ORDER,
-            f"{dataframe_ops.GONE} AS {latest_events.WAS_GONE}",
+            f"{dataframe_ops.DELETED} AS {latest_events.WAS_DELETED}",
             known,
             *tags,
             f"CAST(NULL AS string) AS {MARK}",

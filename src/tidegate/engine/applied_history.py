@@ -50,7 +50,7 @@ class AppliedEvents(Applied):
         whole = f"{NUMBER} > {self._own.whole} AS {latest_events.WHOLE}"
         own = (
             dataframe_ops.ORDER,
-            latest_events.WAS_GONE,
+            latest_events.WAS_DELETED,
             latest_events.STATED,
             latest_events.FALLBACK,
             latest_events.KEY_FLOOR,
@@ -66,7 +66,7 @@ class AppliedEvents(Applied):
         nothing = keys.where("false")
         own = (
             f"CAST(NULL AS string) AS {dataframe_ops.ORDER}",
-            f"false AS {latest_events.WAS_GONE}",
+            f"false AS {latest_events.WAS_DELETED}",
             f"{at} AS {latest_events.STATED}",
             f"{at} AS {latest_events.FALLBACK}",
             f"CAST(NULL AS string) AS {latest_events.KEY_FLOOR}",
@@ -80,7 +80,7 @@ class AppliedEvents(Applied):
         tags = (*self._tags(self.plan.position.sequence, self.plan.load_id), f"CAST(NULL AS string) AS {MARK}")
         columns = [Spark().quote(column.name) for column in self._carried]
         known = f"CAST(NULL AS string) AS {latest_events.KNOWN}"
-        return folded.applied.selectExpr(*columns, dataframe_ops.ORDER, latest_events.WAS_GONE, known, *tags)
+        return folded.applied.selectExpr(*columns, dataframe_ops.ORDER, latest_events.WAS_DELETED, known, *tags)
 
     def _by_age(self, rows: DataFrame, young: str) -> tuple[DataFrame, DataFrame]:
         """Every event of keys that were touched lately enough, and of the others."""

@@ -23,11 +23,11 @@ def combine_consecutive(load: Callable[[RunContext], LoadResult], context: RunCo
     done = [load(context)]
     left = done[0].reached.log_behind
     later = replace(context, full_refresh=False, resync=False)
-    while left > 0 and _goes_on(done[-1]) and not context.ended():
+    while left > 0 and _continues(done[-1]) and not context.ended():
         done.append(load(later))
         left -= done[-1].counts.log_taken
     return outcome.combine_consecutive(done)
 
 
-def _goes_on(last: LoadResult) -> bool:
+def _continues(last: LoadResult) -> bool:
     return last.result is Result.LOADED and last.error is None and last.reached.log_behind > 0

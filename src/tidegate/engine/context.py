@@ -86,7 +86,7 @@ class RunContext:
             self.sessions.release(session)
 
     @contextmanager
-    def told_session(self, journal: Journal, *, small: bool = False) -> Iterator[SparkSession]:
+    def announced_session(self, journal: Journal, *, small: bool = False) -> Iterator[SparkSession]:
         """The same; the journal tells of its start and of its jobs."""
         if not self.sessions.ready:
             journal.working("starting Spark")
@@ -131,7 +131,7 @@ class LoadContext:
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
         """A session of one's own for the load, whose jobs are told of; see `RunContext.session`."""
-        with self.context.told_session(self.journal, small=small) as session:
+        with self.context.announced_session(self.journal, small=small) as session:
             yield session
 
 

@@ -23,7 +23,7 @@ from tidegate.registry.values import StreamStatus
 def with_lags(statuses: Sequence[StreamStatus], config: Config, lakes: dict[str, Format]) -> list[StreamStatus]:
     """The same, and of streams that apply a log how far they are behind it."""
     logs = {stream.uid: stream for stream in _of_logs(config, lakes)}
-    return [_told(each, logs[each.uid], config.redact) if each.uid in logs else each for each in statuses]
+    return [_with_lag(each, logs[each.uid], config.redact) if each.uid in logs else each for each in statuses]
 
 
 def _of_logs(config: Config, lakes: dict[str, Format]) -> Iterator[Stream]:
@@ -42,7 +42,7 @@ def _of_a_log(kind: str) -> bool:
     return bool(plugins.load("strategies", kind).applies_events)
 
 
-def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) -> StreamStatus:
+def _with_lag(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) -> StreamStatus:
     try:
         position = stream.format.state(stream.target, stream.uid).position
         state = position.state if position is not None and position.kind == stream.strategy.kind else None

@@ -126,8 +126,8 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         notes: on what came after it.
         warm: Spark ran before.
     """
-    changes, aside = plan.changes, checked.verdicts.quarantined.rows if checked.verdicts.quarantined else 0
-    counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
+    changes, quarantined = plan.changes, checked.verdicts.quarantined.rows if checked.verdicts.quarantined else 0
+    counted = (checked.rows + quarantined if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return LoadResult(
         result=Result.LOADED,
         effect=changes.effect.kind,
@@ -137,7 +137,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             rows_inserted=receipt.rows_inserted,
             rows_updated=receipt.rows_updated,
             rows_deleted=receipt.rows_deleted,
-            rows_quarantined=aside,
+            rows_quarantined=quarantined,
             rows_warned=checked.verdicts.warned,
             rows_superseded=checked.folded.superseded if checked.folded else 0,
             log_taken=changes.observed.log_taken,

@@ -88,7 +88,7 @@ def recorded(
     ran = [each for each in known if each.uid not in places]
     for entry in config.streams:
         if entry.is_pattern:
-            found += [(each, entry) for each in ran if _stands_for(entry, each)]
+            found += [(each, entry) for each in ran if _is_from_pattern(entry, each)]
     return [
         (replace(status, health=health_of(status, one.schedule, now), due_at=_due_at(status, one.schedule, now)), one)
         for status, one in found
@@ -107,7 +107,7 @@ def _of_entry(
     try:
         entries = patterns.expanded(config, entry)
     except TidegateError as error:
-        problem = _told(error, config.redact)
+        problem = _error_summary(error, config.redact)
     places = {place.uid: (place, one) for one in entries for place in [assemble.place_of(one, lakes)]}
     for uid, (place, one) in places.items():
         new = StreamStatus.new(uid=uid, stream=one.name, source=assemble.source_name(one), target=str(place.target))
@@ -116,7 +116,7 @@ def _of_entry(
         return
     # Tables that the source has no more, or does not tell of now, were loaded all the same.
     own = {assemble.place_of(one, lakes).uid for one in config.streams if not one.is_pattern}
-    earlier = [each for uid, each in known.items() if uid not in {*places, *own} and _stands_for(entry, each)]
+    earlier = [each for uid, each in known.items() if uid not in {*places, *own} and _is_from_pattern(entry, each)]
     for each in earlier:
         yield ListedStream(
             status=replace(each, problem=problem), schedule=entry.schedule, place=assemble.recorded_place(each, lakes)
@@ -128,7 +128,7 @@ def _of_entry(
         yield ListedStream(status=replace(new, problem=problem), schedule=None, place=None)
 
 
-def _stands_for(pattern: StreamConfig, ran: StreamStatus) -> bool:
+def _is_from_pattern(pattern: StreamConfig, ran: StreamStatus) -> bool:
     """Whether a stream that ran once is one of the pattern's; a registry may hold those of other projects."""
     return fnmatch.fnmatchcase(ran.stream, pattern.name) and ran.source.startswith(f"{pattern.connection}: ")
 
@@ -140,7 +140,7 @@ def _with_quarantine(listed: ListedStream, redact: Callable[[str], str]) -> Stre
     try:
         rules = waiting_rows(place.format, place.target, place.uid)
     except TidegateError as error:
-        return replace(status, rows_quarantined=None, problem=_told(error, redact))
+        return replace(status, rows_quarantined=None, problem=_error_summary(error, redact))
     return replace(status, rows_quarantined=None if rules is None else sum(rules.values()))
 
 
@@ -164,5 +164,5 @@ def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) ->
     return health(found, now)
 
 
-def _told(error: TidegateError, redact: Callable[[str], str]) -> dict[str, str]:
+def _error_summary(error: TidegateError, redact: Callable[[str], str]) -> dict[str, str]:
     return Problem(code=error.code, message=redact(error.message), hint=redact(error.hint)).to_dict()

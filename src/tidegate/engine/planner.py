@@ -49,7 +49,7 @@ class PlanInputs:
         since: the position in the table; None for a first load.
         identity, clock: of the source, see `core/ports/source.Probe`.
         facts: what the writer needs to choose a mode.
-        aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
+        unloaded: changes of columns that `columns` does not show, because the contract leaves them out.
         renames: columns that the table has by another name, new names to old ones; None where only names tell them.
         most_deleted: more rows than these may not go; None for any number.
         last_sequence: the greatest sequence the stream ever had, also before a repair set the registry back.
@@ -64,7 +64,7 @@ class PlanInputs:
     facts: WriteFacts
     most_deleted: int | None = None
     last_sequence: int = 0
-    aside: tuple[SchemaChange, ...] = ()
+    unloaded: tuple[SchemaChange, ...] = ()
     renames: Mapping[str, str] | None = None
 
 
@@ -96,7 +96,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
         added=Schema(columns=(*stream.added, *added)),
         evolution=Evolution(
             create=not found.table.exists,
-            seen=(*_seen(changes, found.aside), *found.aside),
+            seen=(*_seen(changes, found.unloaded), *found.unloaded),
             apply=(*evolve, *more),
         ),
         write=write,
@@ -131,9 +131,9 @@ def _loaded_by(changes: ChangeSet, load_id: str) -> Mapping[str, Any]:
     return proven_by(changes.state, load_id) if changes.whole else changes.state
 
 
-def _seen(changes: Sequence[SchemaChange], aside: Sequence[SchemaChange]) -> Iterator[SchemaChange]:
+def _seen(changes: Sequence[SchemaChange], unloaded: Sequence[SchemaChange]) -> Iterator[SchemaChange]:
     """The changes without columns that only seem to be gone, because they are left out."""
-    left_out = {change.column for change in aside}
+    left_out = {change.column for change in unloaded}
     return (change for change in changes if change.column not in left_out)
 
 
@@ -331,8 +331,8 @@ def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
         return "evolve"  # of a column that is gone, which may stay only with NULL in new rows
     mode = stream.policies.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
     if reset and change.kind is not ChangeKind.NULLABILITY:
-        stands = mode if mode in {*EVOLVES, "keep"} else "keep" if change.kind is ChangeKind.DROP_COLUMN else "evolve"
-        return "evolve" if change.kind is ChangeKind.TYPE_CHANGE else stands
+        allowed = mode if mode in {*EVOLVES, "keep"} else "keep" if change.kind is ChangeKind.DROP_COLUMN else "evolve"
+        return "evolve" if change.kind is ChangeKind.TYPE_CHANGE else allowed
     return "stop" if change.kind is ChangeKind.TYPE_CHANGE else mode  # of a column of the key, which is not left out
 
 

@@ -121,14 +121,14 @@ class Quarantined:
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
         with context.registry.lease(stream.uid) as lease, context.session(small=True) as session:
-            stands = recovery.recover(stream, context)
+            recovered = recovery.recover(stream, context)
             quarantine = Quarantine.of(stream)
-            if stands.since is None or stands.table.schema is None or not quarantine.filled:
+            if recovered.since is None or recovered.table.schema is None or not quarantine.filled:
                 return Replayed(stream=stream.name)
             with context.registry.task(stream.uid, "replay", run_id=context.run_id) as payload:
                 done = _Replay(
-                    stream=stream, context=context, session=session, stands=stands, quarantine=quarantine
-                ).run(stands.since, _own(stands.table.schema, stream, context), lease)
+                    stream=stream, context=context, session=session, recovered=recovered, quarantine=quarantine
+                ).run(recovered.since, _own(recovered.table.schema, stream, context), lease)
                 payload |= {"rows": done.rows, "rows_affected": done.rows, "snapshot": done.snapshot}
             return done
 
@@ -180,7 +180,7 @@ class _Replay:
     stream: Stream
     context: RunContext
     session: SparkSession
-    stands: RecoveryState
+    recovered: RecoveryState
     quarantine: Quarantine
 
     def run(self, since: Position, columns: Schema, lease: Lease) -> Replayed:
@@ -214,7 +214,7 @@ class _Replay:
             return self._events(rows, plan)
         if (versions := writer.versions) is not None:
             at, ended = f"{validation.META}at", f"{validation.META}ended"
-            stored = stream.format.read(self.session, stream.target, self.stands.table.snapshot)
+            stored = stream.format.read(self.session, stream.target, self.recovered.table.snapshot)
             changes = versions.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
             checked = writer.check(changes, plan, batch)
             if not stream.strategy.applies_events:
@@ -254,7 +254,7 @@ class _Replay:
             verified = self._verified(ready, checked, plan, staging)
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)
-        uuid = self.stands.table.uuid
+        uuid = self.recovered.table.uuid
         self.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verified)
         return receipt.snapshot
 
@@ -279,7 +279,7 @@ class _Replay:
         return proof.judge(plan, level, both, again=lambda: both.source, verify_unchanged=_unchanged, seen=seen).equal
 
     def _plan(self, since: Position, columns: Schema) -> LoadPlan:
-        stream, table, load_id = self.stream, self.stands.table, new_load_id()
+        stream, table, load_id = self.stream, self.recovered.table, new_load_id()
         number = next_sequence(table, since, self.context.registry.last_sequence(stream.uid))
         own = stream.writer.added(columns, stream.strategy.cursor)
         changes = self._changes(since)
@@ -324,4 +324,4 @@ class _Replay:
 
 
 def _unchanged() -> None:
-    """Nothing: what is committed stands still."""
+    """Nothing: what is committed recovered still."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
-from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, MAPPED, ColumnMapping, Mode
+from tidegate.core.policies.contract import LEAVES_OUT, MAPPED, NOT_LOADED, ColumnMapping, Mode
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, SparkProvider
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
@@ -32,7 +32,7 @@ def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[st
             f"contract: {{{', '.join(asked)}}} is only for database tables and queries; here add_column must be "
             f"evolve, fill or stop, and type_change must be stop"
         )
-    empties = contract[ChangeKind.TYPE_CHANGE] in ASIDE
+    empties = contract[ChangeKind.TYPE_CHANGE] in NOT_LOADED
     if empties and contract[ChangeKind.DROP_COLUMN] == Mode.STOP:
         found.append(
             f"contract: {{type_change: {contract[ChangeKind.TYPE_CHANGE]}}} stops loading the table's column, which "
@@ -50,7 +50,7 @@ def rescuing(
     return RescuingSource(source=source, lake=lake, target=target, contract=contract, key=key)
 
 
-def aside(probe: Probe) -> tuple[SchemaChange, ...]:
+def unloaded_changes(probe: Probe) -> tuple[SchemaChange, ...]:
     """The changes of columns that the load leaves out of its table's own, or casts to them."""
     return tuple(probe.rescue.left_out()) if probe.rescue is not None else ()
 

@@ -170,8 +170,8 @@ def _ended(found: Verification) -> str:
 
 
 def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | None, journal: Journal) -> Verification:
-    stands = recovery.recover(stream, context)
-    since = stands.loaded
+    recovered = recovery.recover(stream, context)
+    since = recovered.loaded
     if since is None:
         raise PositionMissing(
             f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
@@ -182,8 +182,8 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             f"table is not a copy of the source",
             hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
         )
-    with context.told_session(journal) as session, stream.source.probe(context.sessions) as probe:
-        work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=stands)
+    with context.announced_session(journal) as session, stream.source.probe(context.sessions) as probe:
+        work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         comparison.choose_loaded(stream, context, probe, since)
         columns = probe.schema()
         difference = _difference(work, session, level)
@@ -203,7 +203,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             columns_not_covered=columns.not_covered,
             repaired_rows=repaired,
             rows_fetched=difference.fetched,
-            rows_quarantined=difference.aside,
+            rows_quarantined=difference.quarantined,
             error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
         )
 

@@ -82,7 +82,8 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
         "WHEN op IS NULL THEN 'it has no `op`, so it is not a Debezium event' "
         f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
-        f"WHEN {_strange(reading)} THEN 'it is of a different table than the newest event; choose one with `table:`' "
+        f"WHEN {_foreign_table(reading)} THEN 'it is of a different table than the newest event; choose one with "
+        f"`table:`' "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') END",
         deleted=_is_delete("op"),
@@ -139,7 +140,7 @@ def _source(name: str) -> str:
     return _looked_up(f"source.{name}") if name in origin.RARE else f"source.`{name}`"
 
 
-def _strange(reading: ReadOptions) -> str:
+def _foreign_table(reading: ReadOptions) -> str:
     if reading.table is not None or reading.only is None:
         return "false"
     return f"source IS NOT NULL AND {origin.table(_source)} <> {Spark().string(reading.only)}"

@@ -18,7 +18,7 @@ from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes._decode import Encoded, value
 from tidegate.envelopes._schemas import KnownSchema
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -161,7 +161,7 @@ def decoded(rows: DataFrame, schema: Schema, ways: Encodings, expressions: Decod
     step = step.selectExpr("*", f"{_reasons(columns)} AS {REFUSED}")
     return step.selectExpr(
         *(f"c{n} AS {Spark().quote(column.name)}" for n, column in columns),
-        f"gone AS {GONE}",
+        f"gone AS {DELETED}",
         f"place AS {ORDER}",
         UNKNOWN,
         f"clears AS {CLEARS}",
@@ -198,7 +198,7 @@ def _taken(
 
 def _reasons(columns: Sequence[tuple[int, Column]]) -> str:
     """Why an event cannot be taken, of what the steps of `decoded` found of it; NULL for one that can."""
-    bad = " ".join(f"WHEN h{n} AND c{n} IS NULL THEN {Spark().string(_misfit(column))}" for n, column in columns)
+    bad = " ".join(f"WHEN h{n} AND c{n} IS NULL THEN {Spark().string(_type_mismatch(column))}" for n, column in columns)
     lost = Spark().string("its `source` does not give its position in the database's log")
     return f"coalesce(refused, CASE WHEN place IS NULL THEN {lost} END, CASE {bad} END)"
 
@@ -242,7 +242,7 @@ def _absent(column: Column) -> str:
     return f"coalesce(NOT map_contains_key(row, {Spark().string(column.name)}), false)"
 
 
-def _misfit(column: Column) -> str:
+def _type_mismatch(column: Column) -> str:
     return f"column {column.name}: its value does not fit {column.type}"
 
 

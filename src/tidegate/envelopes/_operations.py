@@ -12,7 +12,7 @@ from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 from tidegate.spark.sql import padded
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def events(rows: DataFrame, schema: Schema, *, operation: str, order: str, unord
     )
     return rows.selectExpr(
         *(spark.quote(name) for name in schema.names),
-        f"coalesce({operation} IN ({_listed(DELETES)}), false) AS {GONE}",
+        f"coalesce({operation} IN ({_listed(DELETES)}), false) AS {DELETED}",
         f"{order} AS {ORDER}",
         f"CAST(array() AS array<string>) AS {UNKNOWN}",
         f"coalesce({operation} IN ({_listed(TRUNCATES)}), false) AS {CLEARS}",

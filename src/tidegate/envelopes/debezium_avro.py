@@ -62,11 +62,11 @@ class DebeziumAvro(MessageEnvelope):
 
     def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
         """The columns that the messages' schemas tell."""
-        return debezium.schema_of(self._told(messages), self.columns, table)
+        return debezium.schema_of(self._as_json(messages), self.columns, table)
 
     def of_one_table(self, messages: Sequence[Message]) -> DebeziumAvro:
         """The same for events of the newest message's table alone."""
-        return replace(self, only=debezium.table_of(self._told(messages)))
+        return replace(self, only=debezium.table_of(self._as_json(messages)))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; the schemas that they name are asked for once, before."""
@@ -107,7 +107,7 @@ class DebeziumAvro(MessageEnvelope):
         """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)
 
-    def _told(self, messages: Sequence[Message]) -> list[bytes | None]:
+    def _as_json(self, messages: Sequence[Message]) -> list[bytes | None]:
         """The messages in JSON, as far as their schemas are known."""
         return [text for text in self._read(messages) if text]
 

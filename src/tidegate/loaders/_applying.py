@@ -17,7 +17,7 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed, ConfigError, InternalError
 from tidegate.loaders import _places as places
-from tidegate.loaders._batches import GONE, Batch, need_columns, refuse
+from tidegate.loaders._batches import DELETED, Batch, need_columns, refuse
 from tidegate.loaders._delta import Delta
 from tidegate.loaders._folder import Folder
 from tidegate.loaders._iceberg import Iceberg, target_of
@@ -173,7 +173,7 @@ class Load:
         load_id = batch.load_id or new_load_id()
         rows = batch.rows.persist()
         try:
-            delete_if = f"coalesce({GONE}, false)" if batch.key else "false"
+            delete_if = f"coalesce({DELETED}, false)" if batch.key else "false"
             records, deleted = count_if(rows, "true", delete_if)
             self.checks.need(rows, records, delete_if)
             if records or batch.watermark != (since.loaded_through if since else None):
@@ -185,9 +185,9 @@ class Load:
                     loaded_through=batch.watermark,
                 )
                 if batch.key and records and since is not None:
-                    sink.merge(rows, batch.key, GONE, position)
+                    sink.merge(rows, batch.key, DELETED, position)
                 else:  # nothing is there that a row could change
-                    sink.append(rows.where(f"NOT ({delete_if})").drop(GONE), position)
+                    sink.append(rows.where(f"NOT ({delete_if})").drop(DELETED), position)
         finally:
             rows.unpersist()
         return records, deleted, load_id if records > deleted else None
@@ -220,7 +220,7 @@ def sink_of(
 
 def _schema(batch: Batch | None, sink: Sink) -> StructType:
     """The columns of the rows of a load: of one with nothing to load, those of its target."""
-    rows = batch.rows.drop(GONE) if batch else sink.read()
+    rows = batch.rows.drop(DELETED) if batch else sink.read()
     if rows is None:
         raise InternalError("a load without rows has no target")
     return rows.schema

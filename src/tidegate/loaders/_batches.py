@@ -17,7 +17,7 @@ from tidegate.spark.sql import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GONE = dataframe_ops.GONE
+DELETED = dataframe_ops.DELETED
 _WAS = "__tidegate_was"
 
 
@@ -26,7 +26,7 @@ class Batch:
     """What a load does to its target.
 
     Args:
-        rows: the target's columns; with `GONE` as well where there is a key.
+        rows: the target's columns; with `DELETED` as well where there is a key.
         key: rows are merged by it; appended when empty.
         watermark: how far the target is loaded once they are in it, as canonical text.
         gaps: numbers between the last watermark and this one that no row has; None when nobody counted.
@@ -103,7 +103,7 @@ def not_outdated(rows: DataFrame, known: DataFrame, key: Sequence[str], order: s
 
 
 def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The rows that the target does not hold as they are, and `GONE`, which is false for all.
+    """The rows that the target does not hold as they are, and `DELETED`, which is false for all.
 
     Raises:
         DuplicateKeys: the target holds several rows of one of the keys.
@@ -124,7 +124,7 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
 def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:
     """The rows that the target does not hold: compared by key, or without one by the whole row and how often it comes.
 
-    Rows: with a key one a key and `GONE`.
+    Rows: with a key one a key and `DELETED`.
     """
     need_columns(rows, key)
     if not key:
@@ -134,8 +134,8 @@ def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> 
 
 
 def marked(rows: DataFrame, condition: str = "false") -> DataFrame:
-    """The rows and `GONE`."""
-    return rows.selectExpr("*", f"{condition} AS {GONE}")
+    """The rows and `DELETED`."""
+    return rows.selectExpr("*", f"{condition} AS {DELETED}")
 
 
 def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed
 from tidegate.loaders._applying import LoadResult
-from tidegate.loaders._batches import GONE, Batch, key_of, need_columns, not_outdated, one_a_key
+from tidegate.loaders._batches import DELETED, Batch, key_of, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import NUMBERS, Cursor
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files, short_name
@@ -115,10 +115,10 @@ class Events:
         if files(self.spark, self.deleted):
             latest = not_outdated(latest, self._remembered(), self.key, self.sequence, equal=False)
         self._remember(latest)
-        rows = latest.where(f"NOT {GONE}")
+        rows = latest.where(f"NOT {DELETED}")
         if present is not None:
             known = present.select(*(quote(column) for column in self.key))
-            rows = rows.unionByName(of_keys(latest.where(GONE), known, self.key))
+            rows = rows.unionByName(of_keys(latest.where(DELETED), known, self.key))
         return Batch(rows=rows, key=self.key, watermark=cursor.latest(old, seen[0]))
 
     def _latest(self, events: DataFrame) -> DataFrame:
@@ -131,7 +131,7 @@ class Events:
             for name in events.columns
             if name != self.operation
         ]
-        rows = events.selectExpr(*columns, f"{deletes} AS {GONE}").distinct()
+        rows = events.selectExpr(*columns, f"{deletes} AS {DELETED}").distinct()
         return one_a_key(rows, Latest(key=self.key, order=(self.sequence,)))
 
     def _remembered(self) -> DataFrame:
@@ -141,7 +141,7 @@ class Events:
 
     def _remember(self, rows: DataFrame) -> None:
         """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
-        deleted = rows.where(GONE).persist()
+        deleted = rows.where(DELETED).persist()
         try:
             if not deleted.isEmpty():
                 kept = deleted.selectExpr(

@@ -31,7 +31,7 @@ from tidegate.loaders._cursor import TIMES, Cursor
 from tidegate.loaders._places import Place, need, refuse_relative, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
-from tidegate.spark.dataframe_ops import GONE, ORDER, RANK, changelog, latest, ranked
+from tidegate.spark.dataframe_ops import DELETED, ORDER, RANK, changelog, latest, ranked
 from tidegate.spark.failures import everything, translated
 from tidegate.spark.sql import quote
 
@@ -77,8 +77,7 @@ class Source:
     def net(self, start: int, end: int, key: tuple[str, ...]) -> DataFrame:
         """The net change of every key in the versions, both inclusive, from the change data feed.
 
-        Rows: one a key, as the feed leaves it, and `GONE`. A row that an update gave another key is gone under its old
-        one.
+        Rows: one a key, as the feed leaves it, and `DELETED`. A row whose key was updated is deleted under its old key.
 
         Raises:
             HistoryGone: the feed was not on, or its files are gone.
@@ -93,8 +92,8 @@ class Source:
             rule = Latest(key=key, order=(ORDER,))
             need_keys(rows, key)
             keys = [quote(name) for name in key]
-            refuse_several(rows.selectExpr(*keys, f"CASE WHEN {GONE} THEN -1 ELSE 1 END AS n"), key)
-            last = ranked(rows, rule, by="rank").where(f"{RANK} = 1 AND NOT {GONE}")
+            refuse_several(rows.selectExpr(*keys, f"CASE WHEN {DELETED} THEN -1 ELSE 1 END AS n"), key)
+            last = ranked(rows, rule, by="rank").where(f"{RANK} = 1 AND NOT {DELETED}")
             refuse_several(last.selectExpr(*keys, "1 AS n"), key)
             return latest(rows, rule).drop("_change_type", ORDER)
         except Exception as error:
@@ -165,7 +164,7 @@ class DeltaLoader:
         """The rows that came since a read, and what there is to note of this one; processed when there are none.
 
         Args:
-            sink: of a load, whose rows are those that the target does not have, with `GONE` where there is a key.
+            sink: of a load, whose rows are those that the target does not have, with `DELETED` where there is a key.
         """
         raise NotImplementedError
 

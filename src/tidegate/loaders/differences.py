@@ -13,7 +13,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
-from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
+from tidegate.loaders._batches import DELETED, Batch, aligned, key_of, need_columns, one_a_key
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders._sink import Sink
@@ -85,10 +85,10 @@ class DeltaDiffLoader(IncrementalLoader):
             answer.update({kind: was.limit(0) for kind in CHANGES})
             empty(spark, copy)
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
-        deleted = found.where(GONE).select(*(quote(name) for name in key))
+        deleted = found.where(DELETED).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
-        answer["inserts"] = found.where(f"{dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
-        answer["updates"] = found.where(f"NOT {dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
+        answer["inserts"] = found.where(f"{dataframe_ops.NEW} AND NOT {DELETED}").select(*columns)
+        answer["updates"] = found.where(f"NOT {dataframe_ops.NEW} AND NOT {DELETED}").select(*columns)
         answer["deletes"] = dataframe_ops.of_keys(was, deleted, key).select(*columns)
         state = {"snapshot": new, "before": last}
         return Batch(

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         spark = SparkSession.getActiveSession() or SparkSession.builder.appName("incremental_loading").getOrCreate()
         found = getattr(loader(spark, **made), method)(**values)
-        sys.stdout.write(json.dumps(_told(found)) + "\n")
+        sys.stdout.write(json.dumps(_details(found)) + "\n")
     except TidegateError as error:
         sys.stderr.write(f"error[{error.code}]: {error.message}\n  hint: {error.hint}\n")
         return error.exit_code
@@ -95,7 +95,7 @@ _KINDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 
-def _told(found: LoadResult | Mapping[str, Any]) -> dict[str, Any]:
+def _details(found: LoadResult | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(found, LoadResult):
         names = ("table_name", "records", "deleted", "old_watermark", "new_watermark", "gaps")
         return {**{name: getattr(found, name) for name in names}, "seconds": found.duration.total_seconds()}

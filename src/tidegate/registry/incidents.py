@@ -57,7 +57,7 @@ class Incidents:
             messages: those about an incident, by kind.
         """
         steps = {"opened": changes.opened, "repeated": changes.repeated, "recovered": changes.recovered}
-        work = {"opened": _open, "repeated": _tell_again, "recovered": _close}
+        work = {"opened": _open, "repeated": _update_told, "recovered": _close}
         kept: dict[str, tuple[Incident, ...]] = {}
         with self._database.write() as connection:
             for kind, listed in steps.items():
@@ -111,7 +111,7 @@ def _open(connection: Connection, new: Incident) -> bool:
     return bool(connection.execute(upsert(connection, incidents).values(values).on_conflict_do_nothing()).rowcount)
 
 
-def _tell_again(connection: Connection, known: Incident) -> bool:
+def _update_told(connection: Connection, known: Incident) -> bool:
     """The incident as it is now; false where another process has told it in the meantime."""
     same = (incidents.c.rule == known.rule) & (incidents.c.uid == known.uid)
     earlier = incidents.c.told_ts < known.told_at

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal, or
 
 from tidegate.errors import LeaseHeld, LeaseLost, RegistryError
 from tidegate.registry.database import Database, upsert
-from tidegate.registry.owner import Owner, is_dead, myself
+from tidegate.registry.owner import Owner, is_dead, this_process
 from tidegate.registry.tables import UtcTime, leases, object_info
 
 TTL = timedelta(seconds=60)
@@ -45,7 +45,7 @@ class Lease:
         self._thread = threading.Thread(target=self._keep, name=f"lease {uid}", daemon=True)
 
     def __enter__(self) -> Self:
-        me = myself()
+        me = this_process()
         if not self._take(me, over=None):
             # The lease of a process that died here need not run out; the token makes sure it is still that one's.
             holder = self._holder()
@@ -132,7 +132,7 @@ def live_holders(connection: Connection) -> dict[str, str]:
     """Who holds which stream now: uid to `user@host:pid`; not those that are known to have died."""
     now, _ = _times(connection, TTL)
     rows = connection.execute(select(leases).where(leases.c.expires_ts > now)).all()
-    me = myself()
+    me = this_process()
     return {row.uid: str(_owner(row)) for row in rows if not is_dead(_owner(row), seen_by=me)}
 
 

@@ -28,7 +28,7 @@ class Owner:
         return f"{self.user}@{self.host}:{self.pid}"
 
 
-def myself() -> Owner:
+def this_process() -> Owner:
     """This process."""
     host = socket.gethostname()
     pid = os.getpid()

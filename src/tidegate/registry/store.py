@@ -22,7 +22,7 @@ from tidegate.registry.database import Database
 from tidegate.registry.incidents import Incidents
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
-from tidegate.registry.owner import myself
+from tidegate.registry.owner import this_process
 from tidegate.registry.positions import Evidence
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.streams import Stamp
@@ -286,4 +286,4 @@ class Registry(RegistryReader):
         return Lease(self._database, uid, ttl=ttl)
 
     def _stamp(self, by: str | None = None) -> Stamp:
-        return Stamp(at=self._clock(), by=by or str(myself()))
+        return Stamp(at=self._clock(), by=by or str(this_process()))

@@ -196,14 +196,14 @@ class LakeProbe(FrameProbe):
 
     def read_changes(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
         """The rows that came, or every row that came or went, in the session given; of no `after` all of `upto`."""
-        from tidegate.spark.dataframe_ops import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
+        from tidegate.spark.dataframe_ops import DELETED, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
 
         if pair.after is None:
             return _shaped(self._table.read(session, self._target, pair.upto), schema)
         after = pair.after
         if pair.appends:
             return _shaped(self._feed.appended(session, self._target, after, pair.upto), schema)
-        return _shaped(self._feed.changes(session, self._target, after, pair.upto), schema, GONE, ORDER)
+        return _shaped(self._feed.changes(session, self._target, after, pair.upto), schema, DELETED, ORDER)
 
     def rows(self, part: Slice, latest: Latest | None = None) -> DataFrame:
         """The rows of a slice; of a pair of versions those that came, or the present rows of every key touched."""

@@ -18,7 +18,7 @@ from tidegate.spark.sql import names, quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-GONE = "__tidegate_gone"
+DELETED = "__tidegate_gone"
 ORDER = "__tidegate_order"
 HASH = "__tidegate_hash"
 TWICE = "__tidegate_twice"
@@ -163,7 +163,7 @@ def ties(rows: DataFrame, rule: Latest) -> int:
 def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -> DataFrame:
     """What a format tells of rows that came or went, as `core.ports.format.ChangeFeed` wants it.
 
-    Rows: as given, without the columns of `drop`; `GONE`; `ORDER`, greater for a later commit, and within one commit
+    Rows: as given, without the columns of `drop`; `DELETED`; `ORDER`, greater for a later commit, and within one commit
     for a row that came.
 
     Args:
@@ -171,7 +171,7 @@ def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -
         commit: a number that is greater for a later commit.
     """
     order = f"2 * CAST({commit} AS bigint) + CASE WHEN {went} THEN 0 ELSE 1 END"
-    return rows.selectExpr("*", f"{went} AS {GONE}", f"{order} AS {ORDER}").drop(*drop)
+    return rows.selectExpr("*", f"{went} AS {DELETED}", f"{order} AS {ORDER}").drop(*drop)
 
 
 def repeated_keys(rows: DataFrame, rule: Latest) -> int:
@@ -180,14 +180,14 @@ def repeated_keys(rows: DataFrame, rule: Latest) -> int:
     Args:
         rule: its order is `ORDER`.
     """
-    last = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {RANK}").where(f"{RANK} = 1 AND NOT {GONE}")
+    last = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {RANK}").where(f"{RANK} = 1 AND NOT {DELETED}")
     return last.groupBy(*(quote(name) for name in rule.key)).count().where("count > 1").count()
 
 
 def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
     """What has to happen to `present` for it to become `wanted`, which holds one row a key.
 
-    Rows: one a key that differs, the columns of `wanted`, `GONE`, `TWICE` and `NEW`. GONE is true for a key that
+    Rows: one a key that differs, the columns of `wanted`, `DELETED`, `TWICE` and `NEW`. DELETED is true for a key that
     `wanted` does not have, whose other columns are then NULL, TWICE for one that both have and `present` several times:
     all of its rows have to go before the one that is wanted can come. NEW is true for one that `present` does not have.
     """
@@ -206,7 +206,7 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     both = new_rows.join(old_rows, on=list(key), how="full_outer").where(differs)
     columns = [quote(name) for name in wanted.columns]
     new = f"{_THERE} IS NULL AS {NEW}"
-    return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}", new)
+    return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {DELETED}", f"{twice} AS {TWICE}", new)
 
 
 def differing(wanted: DataFrame, present: DataFrame, *, by: Sequence[str]) -> DataFrame:
@@ -249,15 +249,15 @@ def repairing(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns
     Args:
         keys: of `differing`.
 
-    Rows: one a key, the columns, then `GONE`: true for a key that `wanted` does not have, whose other columns are NULL,
+    Rows: one a key, the columns, then `DELETED`: true for a key that `wanted` lacks, whose other columns are NULL,
     and for one that is present several times; and `TWICE`, true for one that is wanted and present several times: all
     of its rows have to go before the one that is wanted can come.
     """
     names_of = [quote(name) for name in columns.names]
     added = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
-    added = added.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}", f"{THERE} > 1 AS {TWICE}")
+    added = added.selectExpr(*names_of, f"{THERE} > 1 AS {DELETED}", f"{THERE} > 1 AS {TWICE}")
     return added.unionAll(
-        keys.where(f"{HERE} = 0").selectExpr(*_bare(key, columns), f"true AS {GONE}", f"false AS {TWICE}")
+        keys.where(f"{HERE} = 0").selectExpr(*_key_only(key, columns), f"true AS {DELETED}", f"false AS {TWICE}")
     )
 
 
@@ -308,10 +308,10 @@ def listed(session: SparkSession, rows: Sequence[Sequence[str]], columns: Sequen
 def with_deletes(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
     """The rows, and those by which a merge deletes the keys of `keys`.
 
-    Rows: the columns, then `GONE`; of a key that goes every other column is NULL.
+    Rows: the columns, then `DELETED`; of a key that goes every other column is NULL.
     """
-    present = rows.selectExpr(*(quote(name) for name in columns.names), f"false AS {GONE}")
-    return present.unionAll(keys.selectExpr(*_bare(key, columns), f"true AS {GONE}"))
+    present = rows.selectExpr(*(quote(name) for name in columns.names), f"false AS {DELETED}")
+    return present.unionAll(keys.selectExpr(*_key_only(key, columns), f"true AS {DELETED}"))
 
 
 def fingerprint(rows: DataFrame, steps: Sequence[Sequence[str]]) -> Fingerprint:
@@ -322,7 +322,7 @@ def fingerprint(rows: DataFrame, steps: Sequence[Sequence[str]]) -> Fingerprint:
     return Fingerprint.of_sums(list(rows.selectExpr("count(*)", *sums).collect()[0]))
 
 
-def _bare(key: Sequence[str], columns: Schema) -> list[str]:
+def _key_only(key: Sequence[str], columns: Schema) -> list[str]:
     """The columns of a row of which nothing but the key is known."""
     return [
         quote(each.name) if each.name in key else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"

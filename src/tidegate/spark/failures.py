@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
@@ -151,12 +151,12 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
 def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
-    if bad := said(text):
+    if bad := marked_text(text):
         return SchemaRefused(
             bad,
             hint="Correct the value at the source, or leave it out with a `query:`.",
         )
-    if found := _told(text):
+    if found := _structured_error(text):
         return unfit(found["file"], found["column"], found["reason"])
     file = _FILE.search(text)
     if file or _ROW.search(text):
@@ -200,7 +200,7 @@ def unfit(file: str, column: str, reason: str) -> FileUnreadable:
     )
 
 
-def _told(text: str) -> dict[str, str] | None:
+def _structured_error(text: str) -> dict[str, str] | None:
     for part in text.split(UNFIT)[1:]:
         try:
             found, _ = json.JSONDecoder().raw_decode(part)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Fence
 from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import Column, Schema
-from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE, of_keys
+from tidegate.spark.dataframe_ops import DELETED, ORDER, TWICE, of_keys
 from tidegate.spark.sql import names, quote, string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 APPLIED = "__tidegate_applied"
-WAS_GONE = "__tidegate_was_gone"
+WAS_DELETED = "__tidegate_was_gone"
 KNOWN = "__tidegate_known"
 """Of a key that was applied: its last order; whether that was its end; and of each column that its last event did not
 carry the order from which on a value of it counts."""
@@ -83,7 +83,7 @@ class LatestEventsSpec:
         """
         # Only the order and the hash decide; what follows them is carried along.
         carried = [f"{quote(name)} AS v{number}" for number, name in enumerate(self.others)]
-        newest = f"struct({', '.join([f'{ORDER} AS o', f'{_HASH} AS h', f'{GONE} AS g', *carried])})"
+        newest = f"struct({', '.join([f'{ORDER} AS o', f'{_HASH} AS h', f'{DELETED} AS g', *carried])})"
         wanted = events.selectExpr("*", f"{self._hash()} AS {_HASH}").selectExpr(
             *map(quote, self.key),
             f"CASE WHEN {self.usable} THEN {newest} END AS {_TOP}",
@@ -111,11 +111,11 @@ class LatestEventsSpec:
             gathered: cheap to read.
             late: whether there is a key of which something newer may have been applied, see `TALLIES`.
 
-        Rows: the columns, `GONE`, `ORDER`, `KNOWN`, and `TWICE`: another event of that order says something else.
+        Rows: the columns, `DELETED`, `ORDER`, `KNOWN`, and `TWICE`: another event of that order says something else.
         """
         newest = gathered.where(f"{_TOP} IS NOT NULL").selectExpr(
             *self._row(f"{_TOP}.v{number}" for number in self._numbers),
-            f"{_TOP}.g AS {GONE}",
+            f"{_TOP}.g AS {DELETED}",
             f"{_TOP}.o AS {ORDER}",
             f"{_NO_MAP} AS {KNOWN}",
             f"{_DIFFER} AS {TWICE}",
@@ -139,7 +139,7 @@ class LatestEventsSpec:
         both = self._as_steps(once)
         if self.fence.present is not None or self.fence.records is not None:
             both = both.unionByName(self._present(keys))
-        ended = f"max(CASE WHEN {GONE} THEN {ORDER} END) OVER (PARTITION BY {names(self.key)})"
+        ended = f"max(CASE WHEN {DELETED} THEN {ORDER} END) OVER (PARTITION BY {names(self.key)})"
         steps = both.selectExpr("*", f"coalesce({ended}, '') AS {_END}")
         return self._left(steps)
 
@@ -153,10 +153,10 @@ class LatestEventsSpec:
         Args:
             final: the keys that events left something of.
 
-        Rows: as of `simple`, all `GONE`; None where there are none.
+        Rows: as of `simple`, all `DELETED`; None where there are none.
         """
         fence = self.fence
-        if fence.present is None or self.emptied is None or (fence.records is None and not self._bare):
+        if fence.present is None or self.emptied is None or (fence.records is None and not self._empties_all):
             return None
         keys = [quote(name) for name in self.key]
         left = fence.present().selectExpr(*keys)
@@ -164,19 +164,19 @@ class LatestEventsSpec:
             records = fence.records(None)
             younger = records.where(f"{APPLIED} > {string(self.emptied)}").selectExpr(*keys)
             left = left.join(younger, on=list(self.key), how="left_anti")
-            if not self._bare:
+            if not self._empties_all:
                 left = left.join(records.selectExpr(*keys), on=list(self.key), how="left_semi")
         left = left.join(final.selectExpr(*keys), on=list(self.key), how="left_anti").distinct()
         return left.selectExpr(
             *(quote(each.name) if each.name in self.key else _null(each) for each in self.columns),
-            f"true AS {GONE}",
+            f"true AS {DELETED}",
             f"{string(self.emptied)} AS {ORDER}",
             f"{_NO_MAP} AS {KNOWN}",
             f"false AS {TWICE}",
         )
 
     @property
-    def _bare(self) -> bool:
+    def _empties_all(self) -> bool:
         """Whether the event that empties the table is newer than every row that nothing is kept of."""
         return self.emptied is not None and (self.fence.horizon is None or self.emptied > self.fence.horizon)
 
@@ -210,19 +210,19 @@ class LatestEventsSpec:
         return f"({APPLIED} IS NULL AND {_above(self.fence.horizon)}) OR {ORDER} > {APPLIED}"
 
     def _hash(self) -> str:
-        values = [f"CASE WHEN NOT {GONE} THEN {quote(name)} END" for name in self.others]
-        nulls = [f"{quote(name)} IS NULL AND NOT {GONE}" for name in self.others]
-        return f"xxhash64({', '.join([GONE, *values, *nulls])})"
+        values = [f"CASE WHEN NOT {DELETED} THEN {quote(name)} END" for name in self.others]
+        nulls = [f"{quote(name)} IS NULL AND NOT {DELETED}" for name in self.others]
+        return f"xxhash64({', '.join([DELETED, *values, *nulls])})"
 
     def _as_steps(self, events: DataFrame) -> DataFrame:
         """Events with the order of each column's value: NULL where they do not carry it."""
         orders = [
-            f"CASE WHEN NOT {GONE} AND NOT coalesce(array_contains({UNKNOWN}, {string(name)}), false) THEN {ORDER} END "
-            f"AS o{number}"
+            f"CASE WHEN NOT {DELETED} AND NOT coalesce(array_contains({UNKNOWN}, {string(name)}), false) "
+            f"THEN {ORDER} END AS o{number}"
             for number, name in enumerate(self.others)
         ]
         columns = [quote(name) for name in self.columns.names]
-        return events.selectExpr(*columns, GONE, ORDER, f"CAST(NULL AS string) AS {APPLIED}", *orders)
+        return events.selectExpr(*columns, DELETED, ORDER, f"CAST(NULL AS string) AS {APPLIED}", *orders)
 
     def _present(self, keys: DataFrame) -> DataFrame:
         """What the table holds of these keys, and what was applied of them, as one more step of each."""
@@ -237,8 +237,8 @@ class LatestEventsSpec:
             rows = rows.join(fence.records(keys), on=on, how="left")
         else:
             none = f"CAST(NULL AS string) AS {APPLIED}"
-            rows = rows.selectExpr("*", none, f"false AS {WAS_GONE}", f"{_NO_MAP} AS {KNOWN}")
-        deleted, since = f"coalesce({WAS_GONE}, false)", f"coalesce({APPLIED}, '')"
+            rows = rows.selectExpr("*", none, f"false AS {WAS_DELETED}", f"{_NO_MAP} AS {KNOWN}")
+        deleted, since = f"coalesce({WAS_DELETED}, false)", f"coalesce({APPLIED}, '')"
         orders = [
             f"CASE WHEN {_HERE} AND NOT {deleted} THEN coalesce(try_element_at({KNOWN}, {string(name)}), {since}) END "
             f"AS o{number}"
@@ -246,10 +246,10 @@ class LatestEventsSpec:
         ]
         younger = "true"
         if self.emptied is not None:
-            younger = f"{since} > {string(self.emptied)}" + ("" if self._bare else f" OR {since} = ''")
+            younger = f"{since} > {string(self.emptied)}" + ("" if self._empties_all else f" OR {since} = ''")
         kept = rows.where(f"({APPLIED} IS NOT NULL OR {_HERE}) AND ({younger})")
         columns = [quote(name) for name in self.columns.names]
-        return kept.selectExpr(*columns, f"{deleted} AS {GONE}", f"{since} AS {ORDER}", APPLIED, *orders)
+        return kept.selectExpr(*columns, f"{deleted} AS {DELETED}", f"{since} AS {ORDER}", APPLIED, *orders)
 
     def _left(self, steps: DataFrame) -> DataFrame:
         """What all steps of a key leave of it; a value counts unless the key ended after it."""
@@ -260,7 +260,7 @@ class LatestEventsSpec:
             for number, name in enumerate(self.others)
         ]
         before = [f"CASE WHEN {APPLIED} IS NOT NULL THEN o{number} END AS w{number}" for number in self._numbers]
-        top = f"struct({ORDER} AS o, {GONE} AS g) AS top"
+        top = f"struct({ORDER} AS o, {DELETED} AS g) AS top"
         wanted = steps.selectExpr(*keys, top, f"{APPLIED} AS applied", f"{_END} AS ended", *values, *before)
         maxima = ["top", "applied", "ended", *(f"{kind}{number}" for number in self._numbers for kind in "vw")]
         found = wanted.groupBy(*keys).agg(dict.fromkeys(maxima, "max"))
@@ -276,7 +276,7 @@ class LatestEventsSpec:
         )
         return named.where(f"applied IS NULL OR top.o > applied OR (NOT top.g AND ({patched}))").selectExpr(
             *self._row(f"CASE WHEN NOT top.g THEN v{number}.v END" for number in self._numbers),
-            f"top.g AS {GONE}",
+            f"top.g AS {DELETED}",
             f"top.o AS {ORDER}",
             f"{known} AS {KNOWN}",
             f"false AS {TWICE}",

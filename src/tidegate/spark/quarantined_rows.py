@@ -196,7 +196,7 @@ def as_events(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows of `with_lacks` as the events that they were, see `core.ports.source.Log`."""
     return rows.selectExpr(
         *map(quote, columns),
-        f"false AS {dataframe_ops.GONE}",
+        f"false AS {dataframe_ops.DELETED}",
         f"{ORDERED} AS {dataframe_ops.ORDER}",
         UNKNOWN,
         f"false AS {CLEARS}",
@@ -210,7 +210,7 @@ def remembered(rows: DataFrame, key: Sequence[str]) -> Folded:
     last = newest.agg({dataframe_ops.ORDER: "max"}).withColumnRenamed(
         f"max({dataframe_ops.ORDER})", dataframe_ops.ORDER
     )
-    kept = last.selectExpr("*", f"false AS {dataframe_ops.GONE}", f"CAST(NULL AS map<string, string>) AS {KNOWN}")
+    kept = last.selectExpr("*", f"false AS {dataframe_ops.DELETED}", f"CAST(NULL AS map<string, string>) AS {KNOWN}")
     (greatest,) = kept.selectExpr(f"max({dataframe_ops.ORDER})").collect()[0]
     return Folded(applied=kept, newest=greatest)
 
@@ -218,4 +218,4 @@ def remembered(rows: DataFrame, key: Sequence[str]) -> Folded:
 def applied(rows: DataFrame, table: DataFrame, columns: Schema, *, key: tuple[str, ...]) -> DataFrame:
     """What events that wait would leave of their keys: a column that none of them carries is as the table has it."""
     fold = LatestEventsSpec(columns=columns, key=key, fence=Fence(present=lambda: table))
-    return fold.by_column(as_events(with_lacks(rows), columns.names)).where(f"NOT {dataframe_ops.GONE}")
+    return fold.by_column(as_events(with_lacks(rows), columns.names)).where(f"NOT {dataframe_ops.DELETED}")

@@ -15,7 +15,7 @@ from tidegate.core.policies.rules import OnFail
 from tidegate.core.quarantine import COLUMNS, FIELDS, FORGOTTEN_AFTER, REFUSED_EVENT, RowText
 from tidegate.core.schema import Schema
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, RANK
+from tidegate.spark.dataframe_ops import DELETED, RANK
 from tidegate.spark.sql import quote, string
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def annotated(rows: DataFrame, conditions: Sequence[Condition], *, refused: OnFa
 def _case(condition: Condition, there: set[str]) -> str:
     asked = [f"({condition.where})"] if condition.where else []
     asked += [f"{name} IS NULL" for name in (REFUSED,) if name in there]
-    asked += [f"NOT coalesce({name}, false)" for name in (GONE, CLEARS) if name in there]
+    asked += [f"NOT coalesce({name}, false)" for name in (DELETED, CLEARS) if name in there]
     if UNKNOWN in there and condition.columns:
         named = ", ".join(map(string, condition.columns))
         asked.append(f"NOT coalesce(arrays_overlap({UNKNOWN}, array({named})), false)")
@@ -83,14 +83,14 @@ def _case(condition: Condition, there: set[str]) -> str:
     return f"CASE WHEN {' AND '.join([*asked, f'NOT ({condition.good})'])} THEN named_struct({error}) END"
 
 
-def looked_up(rows: DataFrame, there: DataFrame, rule: str, columns: Sequence[str]) -> DataFrame:
+def with_lookup(rows: DataFrame, there: DataFrame, rule: str, columns: Sequence[str]) -> DataFrame:
     """The rows, and whether their values of these columns are among `there`."""
     flagged = there.selectExpr(*map(quote, columns)).distinct().selectExpr("*", f"true AS {_flag(rule)}")
     return rows.join(flagged, on=list(columns), how="left")
 
 
 def found(rule: str, columns: Sequence[str]) -> str:
-    """The condition of rows whose values are among those that `looked_up` was given, or hold a NULL."""
+    """The condition of rows whose values are among those that `with_lookup` was given, or hold a NULL."""
     nulls = " OR ".join(f"{quote(name)} IS NULL" for name in columns)
     return f"{nulls} OR {_flag(rule)} IS NOT NULL"
 

@@ -161,7 +161,7 @@ class Checksum(Strategy):
         seen = set(quick if quick is not None else found)
         parts = (
             *self._compared(found, quick or {}, known),
-            *self._vanished(seen, known, grouping, column, fence),
+            *self._removed_partitions(seen, known, grouping, column, fence),
         )
         if not parts and since is None:
             # Nothing within the lookback: an empty table, whatever lies before it.
@@ -287,7 +287,7 @@ class Checksum(Strategy):
             elif part in quick:  # equal, and from now on its quick hash will say so
                 yield Part(slice=part, action=Action.SKIP, fingerprint=now, quick=quick[part])
 
-    def _vanished(
+    def _removed_partitions(
         self,
         seen: set[Slice],
         known: Mapping[str, Entry],

@@ -139,7 +139,7 @@ class Files(Strategy):
             effect=Upsert(repeats=again) if again else Insert(),
             state={**_state(manifest, probe, carrier), **rebuilt},
             bytes=sum(file.size for file in read),
-            reason=_told(moved),
+            reason=_summary(moved),
             parts=tuple(parts),
             observed=Observed(skipped=len(manifest.files) - len(read)),
             notes=_notes(moved, carrier),
@@ -218,7 +218,7 @@ def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:
     return "restored files may be in the table, because the registry was lost and rebuilt" if rebuilt else ""
 
 
-def _told(moved: list[Part]) -> str:
+def _summary(moved: list[Part]) -> str:
     counts = {action: sum(part.action is action for part in moved) for action in Action}
     words = {Action.LOAD: "new", Action.RELOAD: "to be read again", Action.DELETE: "missing"}
     return "files: " + ", ".join(f"{count} {words[action]}" for action, count in counts.items() if count)

@@ -187,7 +187,7 @@ class Smart(Strategy):
             return None
         rows = probe.stats(Everything()).rows
         changed = (new.rows or 0) if new and self.column else 0
-        ways, why = self._right_ways(since, rows, changed, due=due)
+        ways, why = self._correct_methods(since, rows, changed, due=due)
         if new is not None and isinstance(new.effect, Mirror) and new.effect.hint is WriteHint.CONFIRM:
             missed = ", ".join(probe.schema().not_covered)
             why = f"no fingerprint covers {missed}, so only a comparison shows whether anything changed"
@@ -205,7 +205,9 @@ class Smart(Strategy):
         way = LoadMethod.SNAPSHOT_DIFF if self.column is None else LoadMethod.INCREMENTAL
         return self._strategy(way).detect(probe, self._since(since, way))
 
-    def _right_ways(self, since: Position, rows: int, changed: int, *, due: bool) -> tuple[tuple[LoadMethod, ...], str]:
+    def _correct_methods(
+        self, since: Position, rows: int, changed: int, *, due: bool
+    ) -> tuple[tuple[LoadMethod, ...], str]:
         """The ways that would be right, and why no others."""
         if self.significant_change is not None:
             return (LoadMethod.SNAPSHOT_DIFF,), "differences that may be too small for a load are weighed row by row"

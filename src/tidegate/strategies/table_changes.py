@@ -76,7 +76,7 @@ class TableChanges(Strategy):
         if after in (None, EMPTY):
             rows = probe.stats(Everything()).rows
             reason = f"every row of version {now}"
-            return self._told(now, Everything(), Insert(), rows=rows, reason=reason)
+            return self._change_set(now, Everything(), Insert(), rows=rows, reason=reason)
         return self._since(after, now, versions.between(after))
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:
@@ -87,9 +87,9 @@ class TableChanges(Strategy):
                 reason = f"no row changed {between}"
                 return ChangeSet(slices=(), effect=Insert(), state={"version": now}, rows=0, reason=reason)
             case FeedContent.APPENDS:
-                return self._told(now, pair, Insert(), rows=span.rows, reason=f"rows were only added {between}")
+                return self._change_set(now, pair, Insert(), rows=span.rows, reason=f"rows were only added {between}")
             case FeedContent.CHANGES:
-                return self._told(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
+                return self._change_set(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
             case FeedContent.UNKNOWN:
                 return ChangeSet(
                     slices=(Everything(),),
@@ -98,7 +98,7 @@ class TableChanges(Strategy):
                     reason=f"compared as a whole, because {span.reason}",
                 )
 
-    def _told(
+    def _change_set(
         self, now: str, part: Everything | SnapshotPair, effect: Effect, *, rows: int | None, reason: str
     ) -> ChangeSet:
         return ChangeSet(slices=(part,), effect=effect, state={"version": now}, rows=rows, reason=reason)

@@ -55,7 +55,7 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
         CheckFailed: a key column holds a NULL.
         DuplicateKeys: rows of one key differ and nothing says which one is later.
     """
-    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique, unique=unique, also=also)
+    found, prune = measure_batch(held, plan, key=rule.key, count_keys=not unique, unique=unique, also=also)
     if found.null_keys:
         raise CheckFailed(
             f"{found.null_keys} rows have no value in a key column ({', '.join(rule.key)})",
@@ -90,7 +90,7 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     return replace(one, frame=kept, rows=one.rows - count, dropped=True)
 
 
-def looked_at(  # noqa: PLR0913 - what a batch is asked
+def measure_batch(  # noqa: PLR0913 - what a batch is asked
     held: DataFrame,
     plan: LoadPlan,
     *,

@@ -19,7 +19,7 @@ from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, HASH, HERE, THERE, TWICE
+from tidegate.spark.dataframe_ops import DELETED, HASH, HERE, THERE, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers._batch import keyed
@@ -94,9 +94,9 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
 
 def _confirmed(checked: Checked, plan: LoadPlan) -> bool:
     """Whether a load in which no row differs has nothing else to commit: a position, columns, rows set aside."""
-    effect, aside = plan.changes.effect, checked.verdicts.quarantined
+    effect, quarantined = plan.changes.effect, checked.verdicts.quarantined
     confirms = isinstance(effect, Mirror) and effect.hint is WriteHint.CONFIRM
-    return confirms and not plan.evolution.apply and not (aside and aside.rows)
+    return confirms and not plan.evolution.apply and not (quarantined and quarantined.rows)
 
 
 def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
@@ -164,12 +164,12 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
     moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
-        staging.merge(moving, prune=prune, skip_equal=False, delete_if=GONE, again=TWICE)
+        staging.merge(moving, prune=prune, skip_equal=False, delete_if=DELETED, again=TWICE)
         if counts.again:
             # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
             again = dataframe_ops.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
-            again = again.selectExpr(*map(quote, plan.columns.names), f"false AS {GONE}")
-            staging.merge(again, prune=prune, skip_equal=False, delete_if=GONE)
+            again = again.selectExpr(*map(quote, plan.columns.names), f"false AS {DELETED}")
+            staging.merge(again, prune=prune, skip_equal=False, delete_if=DELETED)
     finally:
         moving.unpersist()
 

@@ -15,11 +15,11 @@ from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE
+from tidegate.spark.dataframe_ops import DELETED, ORDER, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.latest_events import KNOWN, TALLIES, LatestEventsSpec
 from tidegate.spark.sql import quote, string
-from tidegate.writers._batch import keyed, looked_at
+from tidegate.writers._batch import keyed, measure_batch
 from tidegate.writers._modes import kept
 
 if TYPE_CHECKING:
@@ -121,23 +121,25 @@ def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
 
 
 def _scan(gathered: DataFrame, spec: LatestEventsSpec, plan: LoadPlan) -> EventScan:
-    found, prune = looked_at(spec.tallied(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
+    found, prune = measure_batch(
+        spec.tallied(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES
+    )
     events, refused, partial, emptied, keys, twice, late, newest = found.also
     left = RemainingRows(keys=keys, twice=twice, newest=newest, prune=prune)
     return EventScan(events=events, refused=refused, partial=partial, emptied=emptied, left=left, late=late)
 
 
 def _left(final: DataFrame, plan: LoadPlan, emptied: str | None) -> RemainingRows:
-    cleared = f"count_if({_went(emptied)})"
+    cleared = f"count_if({_emptied_keys(emptied)})"
     also = (f"count_if({TWICE})", cleared, f"max({ORDER})", f"count_if(size({KNOWN}) > 0)")
     one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=also)
     twice, deleted, newest, known = one.also
     return RemainingRows(keys=one.rows, twice=twice, cleared=deleted, newest=newest, open=known > 0, prune=one.prune)
 
 
-def _went(emptied: str | None) -> str:
+def _emptied_keys(emptied: str | None) -> str:
     """The condition of keys that went with an event that empties the table."""
-    return "false" if emptied is None else f"{ORDER} = {string(emptied)} AND {GONE}"
+    return "false" if emptied is None else f"{ORDER} = {string(emptied)} AND {DELETED}"
 
 
 def _applied(scan: EventScan, rules: EventRules) -> str | None:
@@ -166,7 +168,9 @@ def _unfilled(gathered: DataFrame, spec: LatestEventsSpec) -> bool:
 def _checked(final: DataFrame, plan: LoadPlan, scan: EventScan, left: RemainingRows, held: DataFrame) -> Checked:
     _refuse_twice(left.twice, plan.key)
     used = left.keys - left.cleared + (1 if scan.emptied is not None else 0)
-    applied = final.where(f"NOT ({_went(scan.emptied)})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
+    applied = final.where(f"NOT ({_emptied_keys(scan.emptied)})").selectExpr(
+        *map(quote, plan.key), ORDER, DELETED, KNOWN
+    )
     return Checked(
         frame=final.drop(ORDER, KNOWN, TWICE),
         rows=scan.events,

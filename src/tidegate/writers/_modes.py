@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-WENT = f"{dataframe_ops.GONE} AND NOT {dataframe_ops.TWICE}"
+WENT = f"{dataframe_ops.DELETED} AND NOT {dataframe_ops.TWICE}"
 
 
 def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -34,12 +34,12 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     changelog = isinstance(plan.changes.effect, Apply)
     match plan.write.mode:
         case Mode.APPEND:
-            staging.append(checked.frame.where(f"NOT {dataframe_ops.GONE}") if changelog else checked.frame)
+            staging.append(checked.frame.where(f"NOT {dataframe_ops.DELETED}") if changelog else checked.frame)
         case Mode.OVERWRITE if _compares(plan):
             return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
             differences.refuse_many(checked.frame, plan, staging)
-            staging.overwrite(checked.frame.where(f"NOT {dataframe_ops.GONE}") if changelog else checked.frame)
+            staging.overwrite(checked.frame.where(f"NOT {dataframe_ops.DELETED}") if changelog else checked.frame)
         case Mode.MERGE_DIFFERENCES:
             return differences.merge(checked, plan, staging)
         case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:
@@ -50,7 +50,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         case _ if checked.deleted_keys is not None:
             return _merge_with_deletes(checked, checked.deleted_keys, plan, staging)
         case _:
-            deletes = dataframe_ops.GONE if changelog else None
+            deletes = dataframe_ops.DELETED if changelog else None
             if deletes and plan.deletes.at_most is not None:
                 keys = checked.frame.where(deletes).selectExpr(*map(quote, plan.key))
                 plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
@@ -197,7 +197,7 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
     there = _still_there(last, current, plan)
     if there is None:
         return rows
-    added = rows.where(f"NOT {dataframe_ops.GONE}").selectExpr(*key)
+    added = rows.where(f"NOT {dataframe_ops.DELETED}").selectExpr(*key)
     if dated and not dataframe_ops.without_keys(there, added, plan.key).isEmpty():
         raise DuplicateKeys(
             f"a row of a key ({', '.join(plan.key)}) was removed while the source has another one, and nothing says "
@@ -219,7 +219,7 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
     Raises:
         DuplicateKeys: it has several.
     """
-    went = rows.where(dataframe_ops.GONE).selectExpr(*(quote(name) for name in plan.key))
+    went = rows.where(dataframe_ops.DELETED).selectExpr(*(quote(name) for name in plan.key))
     if went.isEmpty():
         return None
     with translated(f"reading the rows for {plan.stream.target}"):
@@ -236,7 +236,7 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
 def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
     """The rows, of which those of the keys in `there` give way to what the source has of them."""
     again = there.selectExpr(
-        *(f"false AS {name}" if name == dataframe_ops.GONE else quote(name) for name in rows.columns)
+        *(f"false AS {name}" if name == dataframe_ops.DELETED else quote(name) for name in rows.columns)
     )
     return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(again)
 
@@ -250,7 +250,7 @@ def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, 
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
-        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, delete_if=dataframe_ops.GONE)
+        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, delete_if=dataframe_ops.DELETED)
     finally:
         rows.unpersist()
     return replace(checked, deleted_keys=replace(deleted, reach=prune))
@@ -296,7 +296,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         differing.drop(dataframe_ops.NEW),
         prune=prune,
         skip_equal=False,
-        delete_if=dataframe_ops.GONE,
+        delete_if=dataframe_ops.DELETED,
         again=dataframe_ops.TWICE,
     )
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, Column, Schema
-from tidegate.spark.dataframe_ops import GONE
+from tidegate.spark.dataframe_ops import DELETED
 from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
 from tidegate.writers.scd2.changes import DatingRules
@@ -69,7 +69,7 @@ def test_the_same_versions_as_by_a_history_made_anew(spark):
     ]
     assert bare[0] == bare[1]
     assert len(found) == 5
-    assert {row[-1] for row in found} == {False}, GONE
+    assert {row[-1] for row in found} == {False}, DELETED
 
 
 @pytest.mark.parametrize(

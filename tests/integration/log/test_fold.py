@@ -7,17 +7,17 @@ import pytest
 from tidegate.core.batch import Fence
 from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE, of_keys
-from tidegate.spark.latest_events import APPLIED, KNOWN, WAS_GONE, LatestEventsSpec
+from tidegate.spark.dataframe_ops import DELETED, ORDER, TWICE, of_keys
+from tidegate.spark.latest_events import APPLIED, KNOWN, WAS_DELETED, LatestEventsSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = Schema(columns=(Column(name="id", type=BIGINT), Column(name="a", type=TEXT), Column(name="b", type=TEXT)))
 EVENT = (
-    f"id bigint, a string, b string, {GONE} boolean, {ORDER} string, {UNKNOWN} array<string>, "
+    f"id bigint, a string, b string, {DELETED} boolean, {ORDER} string, {UNKNOWN} array<string>, "
     f"{CLEARS} boolean, {REFUSED} string"
 )
-RECORD = f"id bigint, {APPLIED} string, {WAS_GONE} boolean, {KNOWN} map<string, string>"
+RECORD = f"id bigint, {APPLIED} string, {WAS_DELETED} boolean, {KNOWN} map<string, string>"
 JUNK = "not available"
 
 
@@ -50,7 +50,7 @@ def fold(spark):
 
 
 def told(rows):
-    return sorted((row["id"], row["a"], row["b"], row[GONE], row[ORDER], row[KNOWN] or {}) for row in rows.collect())
+    return sorted((row["id"], row["a"], row["b"], row[DELETED], row[ORDER], row[KNOWN] or {}) for row in rows.collect())
 
 
 def test_whole_events(fold):

@@ -28,7 +28,7 @@ from tidegate.core.schema import (
 )
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.spark import validation
-from tidegate.spark.dataframe_ops import GONE
+from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.validation import Condition
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -135,7 +135,7 @@ def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
 
 
 def test_events_are_asked_only_what_they_carry(spark):
-    schema = f"id int, a int, {GONE} boolean, {CLEARS} boolean, {UNKNOWN} array<string>, {REFUSED} string, "
+    schema = f"id int, a int, {DELETED} boolean, {CLEARS} boolean, {UNKNOWN} array<string>, {REFUSED} string, "
     schema += f"{ORIGIN} string, {RAW} string"
     events = [
         (1, None, False, False, [], None, "o1", None),

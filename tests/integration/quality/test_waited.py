@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from tidegate.core.schema import BIGINT, TIMESTAMP
-from tidegate.spark.dataframe_ops import GONE, MOMENT
+from tidegate.spark.dataframe_ops import DELETED, MOMENT
 from tidegate.writers.scd2.quarantined import QuarantinedVersions
 
 pytestmark = pytest.mark.spark
@@ -37,7 +37,7 @@ def changes(spark, waiting, stored, *, number=False):
         spark.createDataFrame([(1, *row) for row in stored], f"id int, valid_from {kind}, valid_to {kind}"),
         ["id"],
     )
-    return sorted(((row[GONE], row[MOMENT]) for row in found.selectExpr(GONE, MOMENT).collect()), key=str)
+    return sorted(((row[DELETED], row[MOMENT]) for row in found.selectExpr(DELETED, MOMENT).collect()), key=str)
 
 
 def test_what_a_load_found_gone_ends_then(spark):

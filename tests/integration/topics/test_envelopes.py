@@ -15,7 +15,7 @@ from tidegate.core.log import CLEARS, RAW, REFUSED, UNKNOWN, Message
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
 from tidegate.envelopes.flat import Flat
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 
 pytestmark = [pytest.mark.spark]
@@ -70,9 +70,9 @@ def test_postgresql_with_every_type(session):
         "iv": 86_400_000_000,
         "mo": Decimal("12.30"),
     }
-    assert (snapshot[REFUSED], snapshot[RAW], snapshot[GONE], snapshot[UNKNOWN]) == (None, None, False, [])
+    assert (snapshot[REFUSED], snapshot[RAW], snapshot[DELETED], snapshot[UNKNOWN]) == (None, None, False, [])
     # A key that changed: both events have one place in the log, and the old key ends first.
-    assert [(event["id"], event[GONE]) for event in (gone, came)] == [(2, True), (5, False)]
+    assert [(event["id"], event[DELETED]) for event in (gone, came)] == [(2, True), (5, False)]
     assert snapshot[ORDER] < gone[ORDER] < came[ORDER] < beyond[ORDER]
     assert beyond[REFUSED] == "column dt: its value does not fit date", "a year before the first"
     assert "0044" not in beyond[REFUSED]
@@ -113,7 +113,7 @@ def test_mariadb(session):
         "j": '{"a": 1}',
     }
     assert columns(snapshot) == expected
-    assert (gone[GONE], gone["id"], came["id"]) == (True, 1, 7)
+    assert (gone[DELETED], gone["id"], came["id"]) == (True, 1, 7)
     assert snapshot[ORDER] < gone[ORDER] < came[ORDER]
     assert told(session, Debezium(table="other.t"), golden("mariadb")) == []
 
@@ -182,8 +182,8 @@ def test_events_of_the_table_and_those_of_others(session):
         ({"id": 9}, None),
     ]
     deleted, cleared = told(session, Debezium(columns={"id": "int"}, table="public.t"), messages)
-    assert (deleted["id"], deleted[GONE], deleted[CLEARS]) == (7, True, False), "its key tells which row"
-    assert (cleared["id"], cleared[GONE], cleared[CLEARS], cleared[REFUSED]) == (None, False, True, None)
+    assert (deleted["id"], deleted[DELETED], deleted[CLEARS]) == (7, True, False), "its key tells which row"
+    assert (cleared["id"], cleared[DELETED], cleared[CLEARS], cleared[REFUSED]) == (None, False, True, None)
     assert deleted[ORDER] < cleared[ORDER]
     every = told(session, Debezium(columns={"id": "int"}, table="public.*"), messages)
     assert [event["id"] for event in every] == [7, None, 8]
@@ -207,7 +207,7 @@ def test_flattened_rows(session):
     stated = {"id": "int", "schema": "text", "payload": "text"}
     came, gone, unlogged, strange, broken = told(session, Flat(columns=stated), messages)
     assert (columns(came), came[REFUSED]) == ({"id": 1, "schema": "a", "payload": "b"}, None)
-    assert (gone[GONE], gone["id"], gone[REFUSED]) == (True, 2, None)
+    assert (gone[DELETED], gone["id"], gone[REFUSED]) == (True, 2, None)
     assert unlogged[UNKNOWN] == ["schema"]
     assert "its position" in strange[REFUSED]
     assert broken[REFUSED] == "it is not a complete JSON object"

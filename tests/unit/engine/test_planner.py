@@ -79,7 +79,7 @@ def plan(
     *,
     since: Position | None = None,
     last_sequence=0,
-    aside=(),
+    unloaded=(),
     renames=None,
     **values,
 ):
@@ -92,7 +92,7 @@ def plan(
         clock=77,
         facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5),
         last_sequence=last_sequence,
-        aside=aside,
+        unloaded=unloaded,
         renames=renames,
     )
     return make_plan(stream(**values), found, now=NOW)
@@ -161,7 +161,7 @@ def test_what_would_change_values_stops_and_names_the_column(source, table, kind
 
 def test_what_is_left_out_is_told_once():
     left_out = (SchemaChange(kind=ChangeKind.TYPE_CHANGE, column="x", old="int", new="string"),)
-    made = plan(schema(id=INT), schema(id=INT, x=INT, y=INT), aside=left_out)
+    made = plan(schema(id=INT), schema(id=INT, x=INT, y=INT), unloaded=left_out)
     assert [(change.kind, change.column) for change in made.evolution.seen] == [
         ("drop_column", "y"),
         ("type_change", "x"),

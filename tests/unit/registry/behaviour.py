@@ -12,7 +12,7 @@ from sqlalchemy import update
 from tidegate.core.position import Position
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.errors import InternalError, PositionMoved, RegistryError
-from tidegate.registry.owner import myself
+from tidegate.registry.owner import this_process
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import plans, positions
 from tidegate.registry.values import PlanStatus
@@ -76,7 +76,7 @@ def test_advance_moves_position_plan_and_log_together(registry):
     assert (status.loaded_through, status.verified_through, status.sequence) == ("42", "42", 1)
     (change,) = registry.changes(UID)
     assert (change.old_status, change.new_status) == ("POSITION none", "POSITION 1")
-    assert change.changed_by == str(myself())
+    assert change.changed_by == str(this_process())
 
 
 def test_an_unverified_load_moves_only_loaded_through(registry):

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import insert, text, update
 
 from tidegate.errors import LeaseHeld, LeaseLost
-from tidegate.registry.owner import myself
+from tidegate.registry.owner import this_process
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import HEAD, VERSION_TABLE, leases, object_info
 from unit.registry.loads import UID, load, publish
@@ -25,9 +25,9 @@ def test_a_held_stream_names_its_holder(registry, url):
         with pytest.raises(LeaseHeld, match="stream orders is held by") as caught, other.lease(UID):
             pass
         assert caught.value.context["pid"] == os.getpid()
-        assert caught.value.context["host"] == myself().host
+        assert caught.value.context["host"] == this_process().host
         assert caught.value.exit_code == 5
-        assert registry.status()[0].held_by == str(myself())
+        assert registry.status()[0].held_by == str(this_process())
         with other.lease("another stream"):
             pass
     assert registry.status()[0].held_by is None
@@ -73,7 +73,7 @@ def test_a_lease_is_renewed_beyond_its_ttl(registry):
 
 
 def foreign_lease(raw, *, expires_in, **differences):
-    me = myself()
+    me = this_process()
     now = datetime.now(UTC)
     row = {
         "uid": UID,

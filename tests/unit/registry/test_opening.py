@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 
 import tidegate.registry.migrations
 from tidegate.errors import ConfigError, RegistryError
-from tidegate.registry.owner import is_dead, myself
+from tidegate.registry.owner import is_dead, this_process
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import HEAD
@@ -160,7 +160,7 @@ def test_the_newest_migration_is_the_one_that_the_code_names():
 
 
 def test_a_process_is_dead_only_when_that_is_certain():
-    me = myself()
+    me = this_process()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         stat = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
         other = type(me)(user="u", host=me.host, host_id=me.host_id, pid=child.pid, process_start=stat[19])

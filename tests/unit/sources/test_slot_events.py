@@ -11,7 +11,7 @@ from tidegate.sources.change_log.slot.events import SlotRead, completed, events,
 
 SCHEMA = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in (("id", BIGINT), ("name", TEXT))))
 OURS, OTHER = 7, 8
-GONE, SAME = None, ...
+DELETED, SAME = None, ...
 
 
 def text(value) -> bytes:

@@ -13,17 +13,17 @@ def pause(shell: Shell, stream: Stream) -> int:
     """
     with shell.project() as project:
         project.attention.pause(stream)
-    return _told(shell, stream, paused=True)
+    return _report(shell, stream, paused=True)
 
 
 def resume(shell: Shell, stream: Stream) -> int:
     """Puts a paused stream back on its schedule."""
     with shell.project() as project:
         project.attention.resume(stream)
-    return _told(shell, stream, paused=False)
+    return _report(shell, stream, paused=False)
 
 
-def _told(shell: Shell, stream: str, *, paused: bool) -> int:
+def _report(shell: Shell, stream: str, *, paused: bool) -> int:
     if shell.as_json:
         shell.document({"stream": stream, "paused": paused})
     else:

@@ -47,7 +47,7 @@ def maintain(
     for one in report.streams:
         for table in one.tables:
             if table.steps:
-                shell.result(f"{table.table}: {'; '.join(map(_told, table.steps))}")
+                shell.result(f"{table.table}: {'; '.join(map(_step_text, table.steps))}")
         if one.error:
             about = "" if repr(one.stream) in one.error.message else f"{one.stream}: "
             shell.problem(code=one.error.code, message=about + one.error.message, hint=one.error.hint)
@@ -80,7 +80,7 @@ def rollback(
     return 0
 
 
-def _told(done: FinishedStep) -> str:
+def _step_text(done: FinishedStep) -> str:
     did = f": {done.did}" if done.did else ""
     return f"{done.step}{did} ({done.reason})"
 

@@ -97,11 +97,11 @@ def _remarks(each: StreamStatus) -> list[str]:
     """What a cell has no room for."""
     found = []
     if each.last_error:
-        found.append(_told(each.last_error))
+        found.append(_error_text(each.last_error))
     if each.lag_error:
-        found.append(f"its lag is unknown: {_told(each.lag_error)}")
+        found.append(f"its lag is unknown: {_error_text(each.lag_error)}")
     if each.problem:
-        found.append(f"not all of it is known: {_told(each.problem)}")
+        found.append(f"not all of it is known: {_error_text(each.problem)}")
     if each.late:
         found.append(f"late: it was due at {moment(each.due_at)}, and a whole turn of its schedule has passed since")
     if each.rows_quarantined:
@@ -169,7 +169,7 @@ def history(
             moment(run.started_at),
             *moved({**(run.details or {}), "outcome": run.outcome}),
             run.run_id[:12],
-            _told(run.error) if run.error else "-",
+            _error_text(run.error) if run.error else "-",
         )
         for run in runs
     )
@@ -255,5 +255,5 @@ def _lag(stream: StreamStatus) -> str:
     return ", ".join(known) or "-"
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     return f"{error.get('code')}: {error.get('message')}"

@@ -44,8 +44,8 @@ def modes_of(kind: ChangeKind, *, but: Mode) -> tuple[Mode, ...]:
     return tuple(mode for mode in MODES[kind] if mode is not but)
 
 
-ASIDE = frozenset({Mode.RESCUE, Mode.DISCARD})
-MAPPED = ASIDE | {Mode.CAST}
+NOT_LOADED = frozenset({Mode.RESCUE, Mode.DISCARD})
+MAPPED = NOT_LOADED | {Mode.CAST}
 """The modes by which a source is read as its table has its columns."""
 LEAVES_OUT = (ChangeKind.ADD_COLUMN, ChangeKind.TYPE_CHANGE)
 """The kinds of changes whose columns can be left out: the table has nothing that their values would fit."""
@@ -65,13 +65,13 @@ class ColumnMapping:
     contract: Mapping[str, str]
     key: tuple[str, ...]
 
-    def aside(self, source: Schema) -> Mapping[SchemaChange, Mode]:
+    def unloaded_changes(self, source: Schema) -> Mapping[SchemaChange, Mode]:
         """The changes whose columns are not loaded into columns of the table, and what is done with their values."""
         found: dict[SchemaChange, Mode] = {}
         for change in compare(source=source, table=self.table):
             if change.kind in LEAVES_OUT and change.column not in self.key:
                 mode = Mode(self.contract.get(change.kind, Mode.STOP))
-                if mode in ASIDE:
+                if mode in NOT_LOADED:
                     found[change] = mode
         return found
 
@@ -87,11 +87,11 @@ class ColumnMapping:
                 found |= {change: cast} if cast else {}
         return found
 
-    def rescues(self, aside: Mapping[SchemaChange, Mode]) -> bool:
+    def rescues(self, unloaded: Mapping[SchemaChange, Mode]) -> bool:
         """Whether the load fills `RESCUED`: with NULL where the table has it and nothing is left to keep."""
         if not self.keeps:
             return False
-        return self.table.find(RESCUED.name) is not None or Mode.RESCUE in aside.values()
+        return self.table.find(RESCUED.name) is not None or Mode.RESCUE in unloaded.values()
 
     @property
     def keeps(self) -> bool:

@@ -348,6 +348,6 @@ class ChangeFeed(Protocol):
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """Every inserted or deleted row.
 
-        Rows: the table's columns; `frames.GONE`, true for a row that went; `frames.ORDER`, a bigint that is greater
+        Rows: the table's columns; `frames.DELETED`, true for a row that went; `frames.ORDER`, a bigint that is greater
         for a later commit, and within one commit for a row that came: of each key the greatest one counts.
         """

@@ -274,7 +274,7 @@ class Log(Protocol):
     """What a probe of a log of changes answers.
 
     What its source reads of a range of it: one row an event, the columns of the schema (those of a deleted row may be
-    NULL beside its key), `frames.GONE`, `frames.ORDER`, and the columns of `core.log.EVENT_COLUMNS`. ORDER is a text
+    NULL beside its key), `frames.DELETED`, `frames.ORDER`, and the columns of `core.log.EVENT_COLUMNS`. ORDER is a text
     that sorts, by code points, as the source committed; two events of one order are the same event, delivered twice. A
     change of a key is two events, the old key's end before the new key's beginning.
     """

@@ -16,7 +16,7 @@ from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of
-from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
+from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.duckdb.session import DuckdbSession
@@ -195,6 +195,6 @@ class Duckdb(Connectable):
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "VARCHAR") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(misfit(column))
+        message = self.string(type_mismatch(column))
         failed = f"CAST(error({message}) AS {result})"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

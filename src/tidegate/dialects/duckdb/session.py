@@ -18,7 +18,7 @@ from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
@@ -216,7 +216,7 @@ class DuckdbSession(PreSnapshotSession):
 
     def _translate(self, error: duckdb.Error) -> TidegateError:
         text = str(error)
-        if message := said(text):
+        if message := marked_text(text):
             return bad_value(self.name, message)
         if isinstance(error, duckdb.CatalogException):
             return ColumnMissing(f"connection {self.name!r}: {text.splitlines()[0]}")

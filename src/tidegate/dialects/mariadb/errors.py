@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pymysql
 
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
 from tidegate.errors import (
     ColumnMissing,
@@ -61,7 +61,7 @@ def translated_errors(name: str) -> Iterator[None]:
 def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     number, text = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
-    if number == OUT_OF_RANGE and (bad := said(text)):
+    if number == OUT_OF_RANGE and (bad := marked_text(text)):
         return bad_value(name, bad)
     if number in NAMES:
         return ColumnMissing(f"connection {name!r}: {text}")

@@ -15,7 +15,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
+from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.postgresql.session import PostgresqlSession
@@ -242,7 +242,7 @@ class Postgresql(Connectable):
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(misfit(column))
+        message = self.string(type_mismatch(column))
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.
         failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

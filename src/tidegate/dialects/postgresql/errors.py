@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
 from tidegate.errors import (
     ColumnMissing,
@@ -36,7 +36,7 @@ def translated_errors(name: str) -> Iterator[None]:
 def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
-    if bad := said(text):
+    if bad := marked_text(text):
         return bad_value(name, bad)
     match error:
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():

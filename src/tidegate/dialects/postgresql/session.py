@@ -178,7 +178,7 @@ class PostgresqlSession(PreSnapshotSession):
         if len(statements) == 1:
             return self.rows(statements[0])
         with ThreadPoolExecutor(min(self.connections, len(statements))) as pool:
-            return [row for rows in pool.map(self._aside, statements) for row in rows]
+            return [row for rows in pool.map(self._on_own_connection, statements) for row in rows]
 
     def verify_unchanged(self) -> None:
         """Nothing to ask: the snapshot held."""
@@ -230,7 +230,7 @@ class PostgresqlSession(PreSnapshotSession):
         """Ends the connection, and with it the snapshot."""
         self._main.close()
 
-    def _aside(self, sql: str) -> list[Row]:
+    def _on_own_connection(self, sql: str) -> list[Row]:
         with self._connect() as other:
             self._ask(other, BEGIN)
             self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}")

@@ -69,7 +69,7 @@ def described(
     """
     names = [name for name, _ in natives]
     taken = selection.of(label, names)
-    _refuse_alike(label, [name for name in names if name in taken])
+    _refuse_same_names(label, [name for name in names if name in taken])
     columns, unsupported = [], {}
     for name, native in natives:
         if name in taken:
@@ -87,7 +87,7 @@ def described(
     )
 
 
-def _refuse_alike(label: str, names: Sequence[str]) -> None:
+def _refuse_same_names(label: str, names: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
         if (other := seen.get(name.lower())) is not None:

@@ -7,7 +7,7 @@ from tidegate.core.schema import Column, Type
 from tidegate.errors import InternalError
 
 
-def misfit(column: Column) -> str:
+def type_mismatch(column: Column) -> str:
     """What an expression raises for a value that the column's type does not allow; never shows the value."""
     return marked(f"column {column.name!r} holds a value that does not fit {column.type}")
 

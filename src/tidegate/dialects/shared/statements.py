@@ -334,9 +334,9 @@ class Statements:
         else:
             each = (" AND ".join(f"{value} = {text}" for value, text in zip(values, key, strict=True)) for key in found)
             exact = f"({' OR '.join(f'({one})' for one in each)})"
-        return " AND ".join([*self._sought(part, columns), exact])
+        return " AND ".join([*self._matching(part, columns), exact])
 
-    def _sought(self, part: Keys, columns: Sequence[Column]) -> Iterator[str]:
+    def _matching(self, part: Keys, columns: Sequence[Column]) -> Iterator[str]:
         for place, column in enumerate(columns):
             texts = sorted({key[place] for key in part.values})
             sought = self.dialect.seek(self.dialect.quote(column.name), column, texts)

@@ -18,7 +18,7 @@ from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.errors import bad_query
@@ -226,7 +226,7 @@ class SqliteSession(PreSnapshotSession):
             raise self._translate(str(error)) from error
 
     def _translate(self, text: str) -> TidegateError:
-        if message := said(text):
+        if message := marked_text(text):
             return SchemaRefused(
                 f"connection {self.name!r}: {message}",
                 hint="Correct the row at the source, or declare the column's type under `source: {columns: …}`.",

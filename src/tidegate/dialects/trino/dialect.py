@@ -15,7 +15,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
+from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.trino.session import TrinoSession
@@ -168,7 +168,7 @@ class Trino(Connectable):
 
     def _checked(self, sql: str, good: str, column: Column, result: str = "varchar") -> str:
         """`good` in the years 1 to 9999, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(misfit(column))
+        message = self.string(type_mismatch(column))
         if column.type.kind is Kind.DATE:
             low, high = "DATE '0001-01-01'", "DATE '10000-01-01'"
         else:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import requests
 from trino import exceptions
 
-from tidegate.core.refusals import said
+from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared import errors
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused
 from tidegate.errors import (
@@ -59,7 +59,7 @@ def translated_errors(name: str, where: str) -> Iterator[None]:
 def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
     """The error to raise instead of one that Trino gave for a statement."""
     code, text = error.error_name or "", error.message
-    if bad := said(text):
+    if bad := marked_text(text):
         return bad_value(name, bad)
     if code in MISSING:
         return ColumnMissing(f"connection {name!r}: {text}")

@@ -239,10 +239,10 @@ def _load_group(
 ) -> tuple[LoadResult, dict[int, int]]:
     with turn(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
-        stands = recovery.recover(stream, context)
-        position = _position(stream, stands.since)
+        recovered = recovery.recover(stream, context)
+        position = _position(stream, recovered.since)
         with stream.source.probe(context.sessions) as probe:
-            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=stands)
+            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
             work = recovery.prove(work)
             check_continues(position, probe)
             _alone(stream, probe)

@@ -102,7 +102,7 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
             plan.refuse_many(len(named))
             found = _listed(plan, session, named, checked) if named else checked
         else:
-            found = _looked_for(work, plan, session, staging, checked)
+            found = _with_missing_keys(work, plan, session, staging, checked)
     if found.deleted_keys is not None or plan.changes.slices:
         return found
     return replace(checked, skipped="every key of the table still exists at the source")
@@ -165,7 +165,7 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
     return replace(checked, deleted_keys=DeletedKeys(frame=dataframe_ops.listed(session, rows, plan.key), reach=reach))
 
 
-def _looked_for(
+def _with_missing_keys(
     work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
 ) -> Checked:
     """The batch with the keys that a join finds to be gone."""

@@ -140,7 +140,7 @@ def maintain_stream(
     journal.listener = context.listener(stream, Command.MAINTAIN, journal.listener)
     journal.begin()
     try:
-        found = (_looked if dry_run else _leased)(stream, context, journal, force=force)
+        found = (_due_steps if dry_run else _leased)(stream, context, journal, force=force)
     except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
         wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
         failed = failure(stream, wrapped, context.redact)
@@ -171,7 +171,7 @@ def last_look(stream: Stream, context: RunContext) -> datetime | None:
     return None
 
 
-def _looked(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
+def _due_steps(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
     found = [
         TableUpkeep(
             table=str(upkeep.target), steps=tuple(FinishedStep(step=need.step, reason=need.reason) for need in needs)
@@ -191,7 +191,7 @@ def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Jour
     def do(upkeep: Upkeep, need: Need) -> str:
         def once() -> str:
             lease.check()
-            with context.told_session(journal) as session:  # one of its own, for a step sets what it needs
+            with context.announced_session(journal) as session:  # one of its own, for a step sets what it needs
                 return maintained(stream).maintain(session, upkeep, need.step)
 
         return _do(once, journal, upkeep, need)
@@ -252,7 +252,7 @@ def _table(
 def _read_through(stream: Stream, context: RunContext, journal: Journal, upkeep: Upkeep) -> float:
     """Seconds that one reader of the whole table waits: the shorter of two times, since the first one warms caches."""
     times = []
-    with context.told_session(journal) as session:
+    with context.announced_session(journal) as session:
         for _ in range(2):
             began = time.monotonic()
             stream.format.read(session, upkeep.target, None).write.format("noop").mode("overwrite").save()

@@ -22,7 +22,7 @@ from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.quality import rules
-from tidegate.engine.quarantine.quarantine import Quarantine, put_aside
+from tidegate.engine.quarantine.quarantine import Quarantine, quarantine_rows
 from tidegate.engine.quarantine.superseded import Load, one_a_key
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, DuplicateKeys, PlanError, WriteError
@@ -94,11 +94,11 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
         fence=batch.fence,
         folded=checked.folded,
     )
-    aside = put_aside(work.context, stream, session, load)
-    return replace(checked, verdicts=_told(checked.verdicts, aside, found))
+    quarantined = quarantine_rows(work.context, stream, session, load)
+    return replace(checked, verdicts=_with_findings(checked.verdicts, quarantined, found))
 
 
-def _told(verdicts: Verdicts, quarantined: QuarantinedRows | None, found: ValidationSplit) -> Verdicts:
+def _with_findings(verdicts: Verdicts, quarantined: QuarantinedRows | None, found: ValidationSplit) -> Verdicts:
     return replace(verdicts, quarantined=quarantined, findings=found.findings, warned=found.warned)
 
 
@@ -125,7 +125,7 @@ def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame 
 def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
     lookups = rules.lookups(stream.policies.checks)
     for rule, lookup in lookups:
-        rows = validation.looked_up(rows, lookup.there(rows.sparkSession), rule.name, lookup.columns)
+        rows = validation.with_lookup(rows, lookup.there(rows.sparkSession), rule.name, lookup.columns)
     if lookups:
         rows = rows.localCheckpoint()  # Spark 4.1 cannot merge from a view over another table of a lake
     return validation.annotated(rows, rules.conditions(stream.policies.checks, columns), refused=stream.refused)
@@ -241,7 +241,7 @@ def _known(work: LoadContext, judging: Judging) -> Known:
     return Known(now=context.now(), loads=loads)
 
 
-def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
+def check_before_create(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
     """The same rows, once the rules of the whole table have been asked of them where the load makes the table.
 
     Not of a history: its versions are known once they are written.
@@ -251,7 +251,7 @@ def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
     """
     judging = rules.measured(work.stream.policies.checks, Scope.TABLE)
     if judging and work.recovered.table.snapshot is None and work.stream.writer.versions is None:
-        _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
+        _of_table(work, plan, _rows_after_write(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
 
 
@@ -269,7 +269,9 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), work.stream.writer.current), judging)
+        findings = _of_table(
+            work, plan, _rows_after_write(checked, plan, staging.read(), work.stream.writer.current), judging
+        )
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
         findings = _of_table(work, plan, staging.read().where(work.stream.writer.current), judging)
@@ -285,11 +287,11 @@ def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judg
     return rules.settle(work.stream.name, broken, None)
 
 
-def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
+def _rows_after_write(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
     """The rows that the write would leave in the table, as far as `counts`, a condition, says that these matter."""
     now = dataframe_ops.completed(present.where(counts), plan.columns)
     changelog = isinstance(plan.changes.effect, Apply)
-    coming = checked.frame.where(f"NOT {dataframe_ops.GONE} AND ({counts})") if changelog else checked.frame
+    coming = checked.frame.where(f"NOT {dataframe_ops.DELETED} AND ({counts})") if changelog else checked.frame
     coming = dataframe_ops.completed(coming, plan.columns)
     match plan.write.mode:
         case Mode.APPEND:

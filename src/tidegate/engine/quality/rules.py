@@ -55,7 +55,7 @@ def _absent(column: str, columns: Schema, rule: Rule | None = None) -> bool:
 
 
 def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
-    """The rules of single rows, compiled; a lookup is a condition on the columns that `looked_up` adds."""
+    """The rules of single rows, compiled; a lookup is a condition on the columns that `with_lookup` adds."""
     found = []
     for rule in rules:
         check = rule.check

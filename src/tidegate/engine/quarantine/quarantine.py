@@ -131,7 +131,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     if not quarantine.filled:
         return rows, 0
     waiting = quarantine.waiting(session, since, columns)
-    aside = waiting.count()
+    quarantined = waiting.count()
     history = writer.versions
     each = history is not None and stream.strategy.emits == {Insert}
     if history is not None and not each:
@@ -141,10 +141,10 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
         waiting = versions.applied(waiting, rows, columns, key=stream.key)
     if one_a_key(stream) and not each:
         rows = dataframe_ops.without_keys(rows, waiting, stream.key)
-    return dataframe_ops.completed(rows, columns).unionAll(dataframe_ops.completed(waiting, columns)), aside
+    return dataframe_ops.completed(rows, columns).unionAll(dataframe_ops.completed(waiting, columns)), quarantined
 
 
-def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> QuarantinedRows | None:
+def quarantine_rows(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> QuarantinedRows | None:
     """The quarantine as of the commit of the load; None if the load adds nothing to it.
 
     Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
@@ -155,7 +155,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
     if not bad and not quarantine.filled:
         return None
     with translated(f"quarantining rows of {plan.stream.target}"):
-        after = quarantine.after(session, load, _mine(stream, load) if bad else None)
+        after = quarantine.after(session, load, _added_rows(stream, load) if bad else None)
         if after is None or (not bad and not validation.stale(quarantine.kept(session), after)):
             return None
         quarantine.replace(session, after, context)
@@ -191,7 +191,7 @@ def release_deleted_keys(
             quarantine.replace(session, after, context)
 
 
-def _mine(stream: Stream, load: Load) -> DataFrame:
+def _added_rows(stream: Stream, load: Load) -> DataFrame:
     """The rows that the load adds."""
     from tidegate.core.log import UNKNOWN  # noqa: PLC0415 - as above
     from tidegate.spark import dataframe_ops, validation  # noqa: PLC0415 - as above

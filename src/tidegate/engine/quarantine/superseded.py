@@ -179,12 +179,12 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
         return rows
     read, whole = load.read, isinstance(plan.changes.effect, Mirror)
     at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
-    logged = dataframe_ops.GONE in read.columns
+    logged = dataframe_ops.DELETED in read.columns
     if whole:
         rows = quarantined_rows.ended(rows, read, key=plan.key, among=among, at=at, number=number)
     elif logged:
         place = dataframe_ops.ORDER if UNKNOWN in read.columns else f"CAST(NULL AS string) AS {dataframe_ops.ORDER}"
-        deleted = read.where(dataframe_ops.GONE).selectExpr(*map(Spark().quote, plan.key), place)
+        deleted = read.where(dataframe_ops.DELETED).selectExpr(*map(Spark().quote, plan.key), place)
         rows = quarantined_rows.deleted(rows, deleted, key=plan.key, at=at, number=number)
     moment, keys = versions.moment(stream.strategy.cursor), [Spark().quote(name) for name in plan.key]
     events = logged and stream.strategy.applies_events
@@ -196,7 +196,7 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
             applied = fence.records(asked) if fence.records is not None else None
             return quarantined_rows.late_events(rows, applied, key=plan.key, whole=pack, number=number)
         return quarantined_rows.repeated(rows, key=plan.key, whole=pack, number=number) if whole else rows
-    added = read.where(f"NOT {dataframe_ops.GONE}") if logged else read
+    added = read.where(f"NOT {dataframe_ops.DELETED}") if logged else read
     order = (dataframe_ops.ORDER,) if events else ()
     others = added.selectExpr(
         *keys, f"{moment} AS {dataframe_ops.MOMENT}", f"{number}L AS {dataframe_ops.NUMBER}", *order

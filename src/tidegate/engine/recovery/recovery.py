@@ -38,7 +38,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
             # Where a load is seen only once it is published, nothing unverified is ever seen.
             verified = None if stream.policies.verify is VerifyLevel.NONE else stream.format.invisible
             registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
-            return _weighed(recovered, stream, context)
+            return _with_proof(recovered, stream, context)
         registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
     if recovered.repair is RegistryRepair.CATCH_UP:
         registry.set_position(
@@ -49,7 +49,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
             reason="recovered from the table",
             verified=unproven(stream),
         )
-    return _weighed(recovered, stream, context)
+    return _with_proof(recovered, stream, context)
 
 
 def found(stream: Stream, context: RunContext, table: TableState) -> RecoveryState:
@@ -117,14 +117,14 @@ def prove(work: LoadContext) -> LoadContext:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
             f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
-            hint=_way_on(stream, since, of_events=events.was_of_events(saved)),
+            hint=_next_step(stream, since, of_events=events.was_of_events(saved)),
             load_id=since.load_id,
         )
     context.registry.verified(stream.uid, since, after=after)
     return replace(work, recovered=replace(work.recovered, proven=True))
 
 
-def _way_on(stream: Stream, since: Position, *, of_events: bool) -> str:
+def _next_step(stream: Stream, since: Position, *, of_events: bool) -> str:
     if comparison.mirrors(stream) and not of_events:
         return REPAIR
     refresh = "`tidegate run STREAM --full-refresh --yes`"
@@ -152,7 +152,7 @@ def seen_unverified(work: LoadContext, plan: LoadPlan, staging: Staging) -> Iter
         raise
 
 
-def _weighed(recovered: RecoveryState, stream: Stream, context: RunContext) -> RecoveryState:
+def _with_proof(recovered: RecoveryState, stream: Stream, context: RunContext) -> RecoveryState:
     if unproven(stream) is None or recovered.since is None:
         return recovered
     remembered = context.registry.position(stream.uid)

@@ -46,7 +46,7 @@ def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitSta
         applied = events.applied(work, session, plan)
         batch = replace(_batch(work, planned, rows), fence=events.fence(work, session, plan, applied))
         checked = quality.check(work, planned, batch, events.judged(rows.frame, plan), held)
-        checked = quality.foreseen(work, plan, last_loads.with_rule(work.stream, plan, checked))
+        checked = quality.check_before_create(work, plan, last_loads.with_rule(work.stream, plan, checked))
     return CheckedRows(read=rows, batch=batch, checked=checked, applied=applied)
 
 

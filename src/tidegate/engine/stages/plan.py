@@ -42,7 +42,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             facts=_write_facts(work, changes, unique=unique),
             most_deleted=delete_guard.limit(work),
             last_sequence=work.context.registry.last_sequence(stream.uid),
-            aside=rescued_columns.aside(probe),
+            unloaded=rescued_columns.unloaded_changes(probe),
             renames=_renames(work),
         )
         made = make_plan(stream, found, now=work.context.now())

@@ -50,7 +50,7 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
     columns = probe.schema()
     key = named_by(stream, columns)
     with translated(f"reading {stream.target}"):
-        full, aside = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+        full, quarantined = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
         full = full if part is None else full.where(within(part, columns))
         if level is Level.COUNTS:
             counted = (probe.count(wanted.part, latest=wanted.latest), full.count())
@@ -62,7 +62,9 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
                 rows=table.rows or 0,
                 to_rows=level is Level.ROWS,
             )
-        return replace(found, target_rows=rows.count(), aside=aside) if aside and part is None else found
+        return (
+            replace(found, target_rows=rows.count(), quarantined=quarantined) if quarantined and part is None else found
+        )
 
 
 def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -> Difference:

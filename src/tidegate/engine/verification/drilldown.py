@@ -47,7 +47,7 @@ class Difference:
             rows are counted in `missing_rows` and `extra_rows` alone.
         more: rows of these keys that differ beyond one for each.
         fetched: rows that travelled to find this, from both sides together.
-        aside: rows that wait in the quarantine, compared with the table's and counted apart from them.
+        quarantined: rows that wait in the quarantine, compared with the table's and counted apart from them.
         fingerprints: of all rows of the source and of the table; None where only counts were compared. They differ of
             equal tables where the source has rows that the next load brings.
     """
@@ -62,7 +62,7 @@ class Difference:
     extra_rows: int = 0
     more: int = 0
     fetched: int = 0
-    aside: int = 0
+    quarantined: int = 0
     fingerprints: tuple[Fingerprint, Fingerprint] | None = None
 
     @property

@@ -219,7 +219,7 @@ def sides(stream: Stream, again: Checked, table: DataFrame, plan: LoadPlan, leve
     """What events make of their keys, and what the table holds of these: of a history every version they can change."""
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-    wanted = again.frame.where(f"NOT {dataframe_ops.GONE}")
+    wanted = again.frame.where(f"NOT {dataframe_ops.DELETED}")
     if stream.writer.versions is not None:
         plan, table = replace(plan, columns=plan.table), table.where(again.dated.touched or "true")
     return Sides(source=measured(wanted, plan, level), table=measured(table, plan, level))

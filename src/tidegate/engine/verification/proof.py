@@ -118,7 +118,7 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
     rows = _moved(plan, staging, checked)
     rows = rows if compared.where is None else rows.where(compared.where)
     if quarantined is not None:
-        rows = _with_those_aside(rows, quarantined, plan, compared)
+        rows = _with_quarantined(rows, quarantined, plan, compared)
     return measured(rows, plan, level)
 
 
@@ -143,7 +143,7 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
     return staging.read_keys(checked.keys, prune=checked.prune)
 
 
-def _with_those_aside(
+def _with_quarantined(
     rows: DataFrame, quarantined: QuarantinedRows, plan: LoadPlan, compared: ComparisonScope
 ) -> DataFrame:
     """The rows and, in the quarantine's own commit, those that the source holds and the table does not.

@@ -162,15 +162,15 @@ class DeltaStaging(Staging):
     def receipt(self) -> Receipt:
         """What the commit did, in its own words."""
         log = self._log()
-        return self._told(log, self._commit(log))
+        return self._receipt(log, self._commit(log))
 
     def publish(self) -> Receipt:
         """The receipt: what was committed is seen already."""
         log = self._log()
         commits = [commit for version in reversed(self._landed) if (commit := log.commit(version)) is not None]
-        return together([self._told(log, commit) for commit in commits]) if commits else self.receipt()
+        return together([self._receipt(log, commit) for commit in commits]) if commits else self.receipt()
 
-    def _told(self, log: Log, commit: Commit) -> Receipt:
+    def _receipt(self, log: Log, commit: Commit) -> Receipt:
         """The receipt; how many rows go with whole files tells the version before, and not the commit."""
         found = table.receipt(commit)
         mode = (commit.info.get("operationParameters") or {}).get("mode")

@@ -77,8 +77,8 @@ def parsed(messages: DataFrame, columns: Schema, rules: TextRules) -> DataFrame:
         f"WHEN {unfit} THEN 'one of its fields has the wrong type' END"
     )
     whole = f"if(is_valid_utf8(string({VALUE})), string({VALUE}), base64({VALUE}))"
-    told_of = values.selectExpr("*", f"{refused} AS {REFUSED}")
-    return told_of.selectExpr(
+    checked_values = values.selectExpr("*", f"{refused} AS {REFUSED}")
+    return checked_values.selectExpr(
         *(f"c{n} AS {spark.quote(each.name)}" for n, (each, _) in enumerate(fields)),
         PLACE,
         ORIGIN,

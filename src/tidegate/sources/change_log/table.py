@@ -100,7 +100,7 @@ class TableLog(OpenLog):
             if after not in (None, now):
                 raise HistoryGone(f"version {after} of {self.label} was read, but it has no version now")
             return LogSpan(slices=(), state={"version": now}, events=0)
-        events = self._table.frame.count if after is None else self._told(after).rows
+        events = self._table.frame.count if after is None else self._span_after(after).rows
         return LogSpan(
             slices=(LogRange(part=self.label, after=after, upto=now),),
             state={"version": now},
@@ -114,7 +114,7 @@ class TableLog(OpenLog):
         after, now = self._read_before(state), self._table.version() or EMPTY
         if now in (after, EMPTY):
             return Lag(events=0, seconds=0)
-        return Lag(events=self._told(after).rows) if after is not None else Lag()
+        return Lag(events=self._span_after(after).rows) if after is not None else Lag()
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events that these ranges of versions brought."""
@@ -144,7 +144,7 @@ class TableLog(OpenLog):
         found = (state or {}).get("version")
         return None if found in (None, EMPTY) else str(found)
 
-    def _told(self, after: str) -> Span:
+    def _span_after(self, after: str) -> Span:
         """What came after that version. Raises HistoryGone where anything else happened."""
         span = self._table.between(after)
         match span.content:

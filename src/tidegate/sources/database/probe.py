@@ -68,7 +68,7 @@ class DatabaseProbe(Probe):
         column = bound.column if bound is not None else ""
         self._notes = [f"{holder} holds back the safe bound of {column}" for holder in (edge.held_by if edge else ())]
         self._mapping: ColumnMapping | None = None
-        self._aside: Mapping[SchemaChange, Mode] = {}
+        self._unloaded: Mapping[SchemaChange, Mode] = {}
         self._casts: Mapping[SchemaChange, Cast] = {}
 
     @property
@@ -90,14 +90,14 @@ class DatabaseProbe(Probe):
 
     def left_out(self) -> Mapping[SchemaChange, Mode]:
         """The changes whose columns are left out of the table's own."""
-        return {**self._aside, **dict.fromkeys(self._casts, Mode.CAST)} if self._known is not None else {}
+        return {**self._unloaded, **dict.fromkeys(self._casts, Mode.CAST)} if self._known is not None else {}
 
     def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
         """What is asked where every column is read, and the names of those that are packed into one after that."""
         known = self.statements
         if self._mapping is None or not self._mapping.keeps or known.schema.find(RESCUED.name) is None:
             return known, ()
-        rescued = {change.column for change, mode in self._aside.items() if mode is Mode.RESCUE}
+        rescued = {change.column for change, mode in self._unloaded.items() if mode is Mode.RESCUE}
         packed = tuple(column for column in self._columns() if column.name in rescued)
         plain = (column for column in known.schema if column.name != RESCUED.name)
         return replace(known, schema=replace(known.schema, columns=(*plain, *packed))), tuple(
@@ -358,10 +358,10 @@ class DatabaseProbe(Probe):
     def _described(self) -> Statements:
         schema = self._columns()
         if self._mapping is not None:
-            self._aside = self._mapping.aside(schema)
-            left_out = {change.column for change in self._aside}
+            self._unloaded = self._mapping.unloaded_changes(schema)
+            left_out = {change.column for change in self._unloaded}
             columns = tuple(column for column in schema if column.name not in left_out)
-            rescued = (RESCUED,) if self._mapping.rescues(self._aside) else ()
+            rescued = (RESCUED,) if self._mapping.rescues(self._unloaded) else ()
             self._casts = self._mapping.casts(schema)
             schema = replace(schema, columns=(*columns, *rescued))
         casts = {change.column: cast for change, cast in self._casts.items()}

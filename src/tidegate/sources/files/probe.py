@@ -313,14 +313,14 @@ class FilesProbe(FrameProbe):
         if not filled:
             return []
         try:
-            inferred = self._told(filled)
+            inferred = self._types_by_value(filled)
         except FileUnreadable:
             for path, shape in filled.items() if len(filled) > 1 else ():
-                self._told({path: shape})  # Spark does not say which one it was
+                self._types_by_value({path: shape})  # Spark does not say which one it was
             raise
         return [(path, {name: kept.get(name, kind) for name, kind in types.items()}) for path, types in inferred]
 
-    def _told(self, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
+    def _types_by_value(self, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
         try:
             with reading(self.frame.label):
                 return self._reader().inferred_types(self._spark.session(), shapes)

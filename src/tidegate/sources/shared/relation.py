@@ -24,7 +24,7 @@ def split_name(text: str) -> tuple[str, ...]:
     parts: list[str] = []
     rest = text
     while True:
-        part, rest = _quoted(rest, text) if rest[:1] in QUOTES else _bare(rest)
+        part, rest = _quoted(rest, text) if rest[:1] in QUOTES else _unquoted(rest)
         if not part:
             raise ConfigError(f"{text!r} is not a table name", hint='Use schema.table, or schema."odd.name".')
         parts.append(part)
@@ -35,7 +35,7 @@ def split_name(text: str) -> tuple[str, ...]:
         rest = rest[1:]
 
 
-def _bare(text: str) -> tuple[str, str]:
+def _unquoted(text: str) -> tuple[str, str]:
     part, dot, rest = text.partition(".")
     return part, dot + rest
 

@@ -129,7 +129,7 @@ class CheckContract:
             for number, rows in enumerate(sets)
         )
         notes = _load(rules, spark, only=("id", *check.columns)).notes
-        found = [_told(check, rule.name, notes) for rule in rules]
+        found = [_findings(check, rule.name, notes) for rule in rules]
         wanted = [_counted(check, broken(rows)) for rows in sets]
         differing = [
             f"of {[row['id'] for row in rows]}: {one}, not {other}"
@@ -178,7 +178,7 @@ def _counted(check: Check, bad: Sequence[Row] | bool) -> int:
     return int(bad) if isinstance(bad, bool) else len(bad)
 
 
-def _told(check: Check, name: str, notes: Sequence[str]) -> int:
+def _findings(check: Check, name: str, notes: Sequence[str]) -> int:
     """The same, by the notes of a load."""
     findings = [note for note in notes if note.startswith(f"check {name}: ")]
     if not findings:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Schema
-from tidegate.spark.dataframe_ops import GONE
+from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.sql import names, quote
 from tidegate.writers.scd2.history import AT, ROW, TRACKED, History
 
@@ -40,13 +40,13 @@ def with_stored(changes: DataFrame, stored: DataFrame, history: History, columns
         f"{history.row_tracked} AS {_IN_PLACE}",
         f"{known} AS {_LAST}",
     )
-    rows = changes.selectExpr(*keys, f"{history.row} AS {ROW}", f"{history.row_tracked} AS {TRACKED}", AT, GONE)
+    rows = changes.selectExpr(*keys, f"{history.row} AS {ROW}", f"{history.row_tracked} AS {TRACKED}", AT, DELETED)
     both = there.join(rows, on=list(history.key), how="right")
     return both.selectExpr(
         *keys,
         ROW,
         AT,
-        GONE,
+        DELETED,
         _STORED,
         _LAST,
         f"{_STORED} IS NOT NULL AND {_FOUND} <=> {ROW} AS {_SAME}",
@@ -63,7 +63,7 @@ def appends_only(both: DataFrame, history: History, *, unique: bool) -> tuple[bo
         unique: no two changes have one key.
     """
     current = f"{_STORED}.{quote(history.is_current)}"
-    later = f"NOT {GONE} AND {AT} IS NOT NULL AND ({_STORED} IS NULL OR ({current} AND {AT} > {_LAST}))"
+    later = f"NOT {DELETED} AND {AT} IS NOT NULL AND ({_STORED} IS NULL OR ({current} AND {AT} > {_LAST}))"
     asked = [f"count_if(NOT coalesce(({_SAME} AND {current}) OR ({later}), false))", f"count_if(NOT {_SAME})"]
     if not unique:
         asked.append(f"count(*) - count(DISTINCT {names(history.key)})")
@@ -76,17 +76,17 @@ def differing(both: DataFrame, history: History, columns: Schema) -> DataFrame:
 
     Where no tracked column differs the current version is updated in place.
 
-    Rows: one a version that differs, the columns, and `GONE`, which is false.
+    Rows: one a version that differs, the columns, and `DELETED`, which is false.
     """
     started, ended = both.where(f"NOT {_IN_PLACE}"), both.where(f"{_STORED} IS NOT NULL AND NOT {_SAME}")
-    new = started.selectExpr(*_came(history))
+    new = started.selectExpr(*_new_version(history))
     if history.row_hash is not None:
         new = new.selectExpr("*", f"{history.digest} AS {quote(history.row_hash)}")
-    new = new.selectExpr(*map(quote, columns.names), f"false AS {GONE}")
-    return new.unionAll(ended.selectExpr(*_ended(history, columns), f"false AS {GONE}"))
+    new = new.selectExpr(*map(quote, columns.names), f"false AS {DELETED}")
+    return new.unionAll(ended.selectExpr(*_ended_version(history, columns), f"false AS {DELETED}"))
 
 
-def _came(history: History) -> Iterator[str]:
+def _new_version(history: History) -> Iterator[str]:
     for name in history.columns.names:
         yield f"{ROW}.{quote(name)} AS {quote(name)}"
     yield f"{AT} AS {quote(history.valid_from)}"
@@ -94,7 +94,7 @@ def _came(history: History) -> Iterator[str]:
     yield f"true AS {quote(history.is_current)}"
 
 
-def _ended(history: History, columns: Schema) -> Iterator[str]:
+def _ended_version(history: History, columns: Schema) -> Iterator[str]:
     own = {
         history.valid_to: f"IF({_IN_PLACE}, {_STORED}.{quote(history.valid_to)}, {AT})",
         history.is_current: _IN_PLACE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.spark.dataframe_ops import GONE, MOMENT, ORDER
+from tidegate.spark.dataframe_ops import DELETED, MOMENT, ORDER
 from tidegate.spark.sql import quote
 from tidegate.writers.scd2.history import AT, EXACT, MINE, ROW, TRACKED, WENT, History
 
@@ -36,10 +36,10 @@ class DatingRules:
 def of_rows(rows: DataFrame, history: History) -> DataFrame:
     """Rows as changes.
 
-    Rows: the columns of the source; `GONE`; `AT`, NULL says no time; `TURN`, its place among the rows of its key;
+    Rows: the columns of the source; `DELETED`; `AT`, NULL says no time; `TURN`, its place among the rows of its key;
     `LATER`, a row of the key follows.
     """
-    deleted = GONE if GONE in rows.columns else f"false AS {GONE}"
+    deleted = DELETED if DELETED in rows.columns else f"false AS {DELETED}"
     columns = map(quote, history.columns.names)
     at = f"CAST({MOMENT} AS {history.type.stored.spark})" if MOMENT in rows.columns else history.at
     return rows.selectExpr(*columns, deleted, f"{at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
@@ -50,15 +50,15 @@ def of_log(rows: DataFrame, history: History) -> DataFrame:
 
     A delete that a row follows is left out: that row ends what was before.
     """
-    columns = [*map(quote, history.columns.names), GONE, AT]
+    columns = [*map(quote, history.columns.names), DELETED, AT]
     order = f"{history.by_key} ORDER BY {ORDER}"
     before, after = "UNBOUNDED PRECEDING AND 1 PRECEDING", "DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     counted = rows.selectExpr(
         *columns,
-        f"CAST(coalesce(sum(IF({GONE}, 0, 1)) OVER ({order} ROWS BETWEEN {before}), 0) AS bigint) AS {TURN}",
-        f"coalesce(max(NOT {GONE}) OVER ({order} {after}), false) AS {LATER}",
+        f"CAST(coalesce(sum(IF({DELETED}, 0, 1)) OVER ({order} ROWS BETWEEN {before}), 0) AS bigint) AS {TURN}",
+        f"coalesce(max(NOT {DELETED}) OVER ({order} {after}), false) AS {LATER}",
     )
-    return counted.where(f"NOT ({GONE} AND {LATER})")
+    return counted.where(f"NOT ({DELETED} AND {LATER})")
 
 
 def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: DatingRules) -> DataFrame:
@@ -67,9 +67,9 @@ def placed(changes: DataFrame, stored: DataFrame | None, history: History, datin
     A delete that says no time comes after all that is known of its key; of a key that is not there it is left out.
     """
     keys = [quote(name) for name in history.key]
-    row = f"IF({GONE}, {history.deleted_row}, {history.row}) AS {ROW}"
-    found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{GONE} AS {WENT}", AT, TURN)
-    known = _beside(found, stored, history)
+    row = f"IF({DELETED}, {history.deleted_row}, {history.row}) AS {ROW}"
+    found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{DELETED} AS {WENT}", AT, TURN)
+    known = _with_known(found, stored, history)
     floor = history.moment(dating.floor)
     if history.sequence or dating.mirror:
         # The same row again adds nothing, whenever it says that it took effect.
@@ -87,15 +87,15 @@ def late(changes: DataFrame, stored: DataFrame, history: History) -> DataFrame:
     """The keys of which the batch holds nothing that is newer than what the table knows of them."""
     keys = [quote(name) for name in history.key]
     newest = changes.selectExpr(*keys, f"max({AT}) OVER ({history.by_key}) AS {AT}", f"1 AS {ROW}").distinct()
-    return _beside(newest, stored, history).where(f"{AT} < {_LAST}").select(*keys)
+    return _with_known(newest, stored, history).where(f"{AT} < {_LAST}").select(*keys)
 
 
 def backwards(changes: DataFrame, stored: DataFrame, history: History) -> int:
     """Keys of which the source now holds another row, of an older sequence, than the one that is current."""
     keys = [quote(name) for name in history.key]
-    rows = changes.where(f"NOT {GONE}").selectExpr(*keys, AT, f"{history.row_tracked} AS {TRACKED}", f"1 AS {ROW}")
+    rows = changes.where(f"NOT {DELETED}").selectExpr(*keys, AT, f"{history.row_tracked} AS {TRACKED}", f"1 AS {ROW}")
     return (
-        _beside(rows, stored, history)
+        _with_known(rows, stored, history)
         .where(f"{_NOW} IS NOT NULL AND {AT} < {_LAST} AND NOT ({_same(history)})")
         .count()
     )
@@ -117,7 +117,7 @@ def _same(history: History) -> str:
     return f"struct({', '.join(f'{_NOW}.{quote(name)} AS {quote(name)}' for name in history.tracked)}) <=> {TRACKED}"
 
 
-def _beside(rows: DataFrame, stored: DataFrame | None, history: History) -> DataFrame:
+def _with_known(rows: DataFrame, stored: DataFrame | None, history: History) -> DataFrame:
     """The rows, each with the last moment that the table knows of its key, and the row that is current."""
     if stored is None:
         return rows.selectExpr("*", f"{history.moment(None)} AS {_LAST}", f"IF(false, {ROW}, NULL) AS {_NOW}")

@@ -16,11 +16,11 @@ from tidegate.core.plan import LoadPlan, Prune
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, HASH, ORDER, TWICE
+from tidegate.spark.dataframe_ops import DELETED, HASH, ORDER, TWICE
 from tidegate.spark.failures import translated
-from tidegate.spark.latest_events import APPLIED, FALLBACK, KEY_FLOOR, KNOWN, STATED, WAS_GONE, WHOLE
+from tidegate.spark.latest_events import APPLIED, FALLBACK, KEY_FLOOR, KNOWN, STATED, WAS_DELETED, WHOLE
 from tidegate.spark.sql import names, quote
-from tidegate.writers._batch import looked_at
+from tidegate.writers._batch import measure_batch
 from tidegate.writers._modes import kept
 from tidegate.writers.scd2 import changes
 from tidegate.writers.scd2 import expected_versions as expected
@@ -56,7 +56,7 @@ class New:
     """The events of a load that were not applied before, one row an order and key.
 
     Args:
-        frame: the columns of the source, `GONE`, `ORDER`, the stated moment as `AT`; persisted.
+        frame: the columns of the source, `DELETED`, `ORDER`, the stated moment as `AT`; persisted.
         greatest: the greatest stated moment, as canonical text.
         newest: the greatest order.
     """
@@ -85,7 +85,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     held = kept(_plain(rows, history), batch)
     try:
         with translated(f"reading the events for {plan.stream.target}"):
-            scan = _looked_at(held, plan)
+            scan = _scan(held, plan)
             if scan.refused and not batch.reread:
                 return Checked(frame=rows, verdicts=Verdicts(refused=scan.refused))
             # Cut off from how they were found: what is derived from them is planned many times.
@@ -96,7 +96,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
         timeline, keep = (_sequenced if history.sequence else _in_log_order)(new, plan, fence, history)
     versions = (expected if batch.reread else histories).versions(timeline, history)
     return Checked(
-        frame=versions.selectExpr(*map(quote, [*history.columns.names, *history.own]), f"false AS {GONE}"),
+        frame=versions.selectExpr(*map(quote, [*history.columns.names, *history.own]), f"false AS {DELETED}"),
         rows=scan.events,
         keys=new.keys(history),
         prune=new.prune,
@@ -122,10 +122,10 @@ def _plain(rows: DataFrame, history: History) -> DataFrame:
     event_columns = [name for name in EVENT_COLUMNS if name in rows.columns]
     as_text = dict(rows.dtypes)[ORDER] == "string"
     order = ORDER if as_text else f"lpad(CAST({ORDER} AS string), 20, '0') AS {ORDER}"
-    return rows.selectExpr(*map(quote, history.columns.names), GONE, order, *event_columns)
+    return rows.selectExpr(*map(quote, history.columns.names), DELETED, order, *event_columns)
 
 
-def _looked_at(rows: DataFrame, plan: LoadPlan) -> EventScan:
+def _scan(rows: DataFrame, plan: LoadPlan) -> EventScan:
     """One pass over the events.
 
     Raises:
@@ -159,11 +159,11 @@ def _looked_at(rows: DataFrame, plan: LoadPlan) -> EventScan:
 def _unapplied(rows: DataFrame, scan: EventScan, fence: Fence, history: History) -> DataFrame:
     """The events that were not applied before, one row a key and order.
 
-    Rows: the columns of the source, `GONE`, `ORDER`, the stated moment as `AT`, `TWICE`: another event of that order
+    Rows: the columns of the source, `DELETED`, `ORDER`, the stated moment as `AT`, `TWICE`: another event of that order
     says something else; and what `_not_applied` adds.
     """
     usable = f"{REFUSED} IS NULL AND NOT {CLEARS}" if REFUSED in rows.columns else "true"
-    columns = [*map(quote, history.columns.names), GONE, ORDER]
+    columns = [*map(quote, history.columns.names), DELETED, ORDER]
     events = rows.where(f"{usable} AND {_above(fence.floor)}").selectExpr(*columns, f"{history.at} AS {AT}")
     single = f"PARTITION BY {names(history.key)}, {ORDER}"
     hashed = events.selectExpr("*", f"{_hash(history)} AS {HASH}").selectExpr(
@@ -181,9 +181,9 @@ def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> New:
         CheckFailed: a NULL in a column of the key, or in the sequence of a row.
         DuplicateKeys: two events of one key and one order differ.
     """
-    undated = f"count_if(NOT {GONE} AND {AT} IS NULL)"
+    undated = f"count_if(NOT {DELETED} AND {AT} IS NULL)"
     also = (f"count_if({TWICE})", undated, f"max({ORDER})", Spark().text_of(f"max({AT})", history.type))
-    found, prune = looked_at(fenced, plan, key=plan.key, count_keys=False, also=also)
+    found, prune = measure_batch(fenced, plan, key=plan.key, count_keys=False, also=also)
     twice, dateless, newest, greatest = found.also
     _refuse(plan, history, keyless=found.null_keys, undated=dateless if history.sequence else 0, twice=twice)
     return New(frame=fenced.drop(TWICE), rows=found.rows, prune=prune, greatest=greatest, newest=newest)
@@ -231,7 +231,7 @@ def _not_applied(events: DataFrame, scan: EventScan, fence: Fence, history: Hist
         orders = known.selectExpr(*key, ORDER)
         unseen = events.join(orders, on=[*on, ORDER], how="left_anti").join(per_key, on=on, how="left")
         # What the table was repaired to has no order: a delete that came late does not end it.
-        ends = f"{GONE} AND {AT} IS NULL AND {ORDER} < {_NEWEST}"
+        ends = f"{DELETED} AND {AT} IS NULL AND {ORDER} < {_NEWEST}"
         counts = f"CASE WHEN {KEY_FLOOR} IS NULL THEN {_above(fence.horizon)} ELSE {ORDER} > {KEY_FLOOR} END"
         return unseen.where(f"({counts}) AND NOT coalesce({ends}, false)")
     seen = fence.newest is None or (scan.least is not None and scan.least <= fence.newest)
@@ -247,7 +247,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
 
     Rows: the timeline of the keys; and the events to remember, the newest of each key.
     """
-    columns = [*map(quote, history.columns.names), GONE, ORDER, AT]
+    columns = [*map(quote, history.columns.names), DELETED, ORDER, AT]
     events = changes.of_log(new.frame.selectExpr(*columns), history)
     stored = _present(new, plan, fence, history)
     floor = dates.moment(plan.created_at, history.type)
@@ -258,7 +258,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
     key = [quote(name) for name in history.key]
     last = f"row_number() OVER ({history.by_key} ORDER BY {ORDER} DESC) AS {_NUMBER}"
     none = f"CAST(NULL AS map<string, string>) AS {KNOWN}"
-    keep = new.frame.selectExpr("*", last).where(f"{_NUMBER} = 1").selectExpr(*key, ORDER, GONE, none)
+    keep = new.frame.selectExpr("*", last).where(f"{_NUMBER} = 1").selectExpr(*key, ORDER, DELETED, none)
     return ordered, keep
 
 
@@ -271,7 +271,7 @@ def _sequenced(new: New, plan: LoadPlan, fence: Fence, history: History) -> tupl
     remembered = fence.events is not None
     columns = map(quote, history.columns.names)
     floor = f"IF({KEY_FLOOR} IS NULL, {_literal(fence.horizon)}, NULL)" if remembered else "CAST(NULL AS string)"
-    parts = [*columns, f"{GONE} AS {WAS_GONE}", ORDER, f"{AT} AS {STATED}"]
+    parts = [*columns, f"{DELETED} AS {WAS_DELETED}", ORDER, f"{AT} AS {STATED}"]
     own = new.frame.selectExpr(*parts, f"{history.moment(fallback)} AS {FALLBACK}", f"{floor} AS {KEY_FLOOR}")
     added = own
     stored = _present(new, plan, fence, history)
@@ -324,7 +324,7 @@ def _from_versions(stored: DataFrame, history: History, order: str) -> DataFrame
     others = [name if name in key else f"IF(c.went, NULL, {name}) AS {name}" for name in columns]
     return versions.selectExpr(
         *others,
-        f"c.went AS {WAS_GONE}",
+        f"c.went AS {WAS_DELETED}",
         f"IF(c.final, concat({ORDER}, ' '), {ORDER}) AS {ORDER}",
         f"IF(c.final, NULL, c.at) AS {STATED}",
         f"IF(c.went, c.at, NULL) AS {FALLBACK}",
@@ -340,17 +340,17 @@ def _dated(events: DataFrame, history: History) -> DataFrame:
     where the row that follows it is dated before what it deletes, it ends nothing.
     """
     key = [quote(name) for name in history.key]
-    row_at = f"IF({WAS_GONE}, NULL, {STATED})"
+    row_at = f"IF({WAS_DELETED}, NULL, {STATED})"
     up = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    image = f"max(NOT {WAS_GONE}) OVER ({history.by_key}, {STATED} ORDER BY {ORDER} {up})"
+    image = f"max(NOT {WAS_DELETED}) OVER ({history.by_key}, {STATED} ORDER BY {ORDER} {up})"
     placed = events.selectExpr(
         "*",
-        f"{WAS_GONE} AND ({STATED} IS NULL OR coalesce({image}, false)) AS {_UNDATED}",
+        f"{WAS_DELETED} AND ({STATED} IS NULL OR coalesce({image}, false)) AS {_UNDATED}",
         f"max({row_at}) OVER ({history.by_key} ORDER BY {ORDER} {up}) AS {_BEFORE}",
         f"last({row_at}, true) OVER ({history.by_key} ORDER BY {ORDER} DESC {up}) AS {_AFTER}",
     )
     ends = placed.where(f"{_UNDATED} AND {_AFTER} >= {_BEFORE}").selectExpr(*key, f"{ORDER} AS o", f"{_BEFORE} AS b")
-    rows = events.where(f"NOT {WAS_GONE}").selectExpr(*key, f"{ORDER} AS ro", f"{STATED} AS ra")
+    rows = events.where(f"NOT {WAS_DELETED}").selectExpr(*key, f"{ORDER} AS ro", f"{STATED} AS ra")
     following = ends.join(rows, on=list(history.key)).where("ro > o AND ra >= b")
     first = following.groupBy(*key, "o").agg({"ra": "min"})
     caps = first.selectExpr(*key, f"o AS {ORDER}", f"`min(ra)` AS {_CAP}", f"true AS {_UNDATED}")
@@ -360,9 +360,9 @@ def _dated(events: DataFrame, history: History) -> DataFrame:
         f"CASE WHEN NOT {_UNDATED} THEN {STATED} WHEN {_BEFORE} IS NULL OR {_AFTER} < {_BEFORE} THEN NULL "
         f"ELSE least({end}, {_CAP}) END"
     )
-    row = f"IF({WAS_GONE}, {history.deleted_row}, {history.row}) AS {ROW}"
+    row = f"IF({WAS_DELETED}, {history.deleted_row}, {history.row}) AS {ROW}"
     dated = both.selectExpr(
-        *key, row, f"{history.row_tracked} AS {TRACKED}", f"{WAS_GONE} AS {WENT}", f"{at} AS {AT}", ORDER, MINE
+        *key, row, f"{history.row_tracked} AS {TRACKED}", f"{WAS_DELETED} AS {WENT}", f"{at} AS {AT}", ORDER, MINE
     )
     return dated.where(f"{AT} IS NOT NULL").selectExpr("*", f"true AS {EXACT}")
 
@@ -370,9 +370,9 @@ def _dated(events: DataFrame, history: History) -> DataFrame:
 def _hash(history: History) -> str:
     """Of what an event says; deletes of one order are equal, whichever row they repeat."""
     others = [quote(name) for name in history.columns.names if name not in history.key]
-    values = [f"CASE WHEN NOT {GONE} THEN {name} END" for name in others]
-    nulls = [f"{name} IS NULL AND NOT {GONE}" for name in others]
-    return f"xxhash64({', '.join([GONE, *values, *nulls])})"
+    values = [f"CASE WHEN NOT {DELETED} THEN {name} END" for name in others]
+    nulls = [f"{name} IS NULL AND NOT {DELETED}" for name in others]
+    return f"xxhash64({', '.join([DELETED, *values, *nulls])})"
 
 
 def _within(bound: Prune) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.dialects.spark import Spark
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
         floor: the moment of rows that say none, as canonical text.
     """
     at = AT if history.sequence else f"coalesce({AT}, {history.moment(floor)})"
-    runs = rows.where(f"NOT ({GONE} AND {AT} IS NULL)").selectExpr(
-        f"IF({GONE}, {history.deleted_row}, {history.row}) AS {ROW}",
+    runs = rows.where(f"NOT ({DELETED} AND {AT} IS NULL)").selectExpr(
+        f"IF({DELETED}, {history.deleted_row}, {history.row}) AS {ROW}",
         f"{at} AS {AT}",
-        f"{GONE} AS {WENT}",
+        f"{DELETED} AS {WENT}",
         f"{history.moment(None)} AS {NEXT}",
     )
     return numbered(runs, history, "1")
@@ -190,7 +190,7 @@ def differing(made: DataFrame, stored: DataFrame, history: History, columns: Sch
     Args:
         columns: of the table.
 
-    Rows: one a version that differs, the columns, `GONE`, and `CLOSED` where it stands among the closed ones.
+    Rows: one a version that differs, the columns, `DELETED`, and `CLOSED` where it stands among the closed ones.
     """
     by = [*history.key, history.valid_from]
     row = f"struct({names(columns.names)})"
@@ -199,7 +199,7 @@ def differing(made: DataFrame, stored: DataFrame, history: History, columns: Sch
     both = wanted.join(present, on=by, how="full_outer").where(f"NOT ({_MADE} <=> {_STORED})")
     values = (quote(name) if name in by else f"{_MADE}.{quote(name)} AS {quote(name)}" for name in columns.names)
     closed = f"{_STORED} IS NOT NULL AND NOT {_STORED}.{quote(history.is_current)}"
-    return both.selectExpr(*values, f"{_MADE} IS NULL AS {GONE}", f"{closed} AS {CLOSED}")
+    return both.selectExpr(*values, f"{_MADE} IS NULL AS {DELETED}", f"{closed} AS {CLOSED}")
 
 
 def wrong(versions: DataFrame, history: History) -> int:
@@ -225,7 +225,7 @@ def wrong(versions: DataFrame, history: History) -> int:
 def lacking(changes: DataFrame, stored: DataFrame, history: History) -> int:
     """Rows that no version shows at their moment."""
     keys = [quote(name) for name in history.key]
-    rows = changes.where(f"NOT {GONE} AND {AT} IS NOT NULL").selectExpr(
+    rows = changes.where(f"NOT {DELETED} AND {AT} IS NOT NULL").selectExpr(
         *keys, AT, f"to_json({history.row_tracked}) AS {TRACKED}"
     )
     begin = f"{quote(history.valid_from)} AS {_STORED}"

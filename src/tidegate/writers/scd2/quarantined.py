@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Kind, Type
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, MOMENT
+from tidegate.spark.dataframe_ops import DELETED, MOMENT
 from tidegate.spark.sql import names, quote
 from tidegate.writers.scd2 import validity as dates
 
@@ -53,7 +53,7 @@ class QuarantinedVersions:
     def changes(self, rows: DataFrame, stored: DataFrame, columns: Sequence[str]) -> DataFrame:
         """The rows with the moments at which they took effect, and what went where a row has ended.
 
-        Rows: `columns`, `GONE` and `MOMENT`. A row that was read after a load had found its key to be gone comes after
+        Rows: `columns`, `DELETED` and `MOMENT`. A row that was read after a load had found its key deleted comes after
         that, whatever it says of itself; one that another version follows ends with that one's beginning, and not
         later by the load that found it gone.
 
@@ -68,8 +68,8 @@ class QuarantinedVersions:
         followed = f"exists(coalesce({followers}, array({_NEXT})), b -> coalesce(b > {moment}{within}, false))"
         end = end if self.counts_time else "NULL"  # which comes after all that is known of the key
         went = placed.where(f"{self.ended} IS NOT NULL AND NOT {followed}")
-        return placed.selectExpr(*values, f"false AS {GONE}", moment).unionAll(
-            went.selectExpr(*values, f"true AS {GONE}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
+        return placed.selectExpr(*values, f"false AS {DELETED}", moment).unionAll(
+            went.selectExpr(*values, f"true AS {DELETED}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
         )
 
     def _placed(self, rows: DataFrame, stored: DataFrame) -> DataFrame:

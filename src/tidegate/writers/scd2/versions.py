@@ -18,10 +18,10 @@ from tidegate.core.slices import Keys, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE
+from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
-from tidegate.writers._batch import looked_at
+from tidegate.writers._batch import measure_batch
 from tidegate.writers._differences import MOST_KEYS, texts
 from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
@@ -101,7 +101,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         count = Differing(*dataframe_ops.count_if(differing, "true", CLOSED))
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
         if isinstance(plan.changes.effect, Mirror):
-            return _found_again(found, batch, plan)
+            return _with_comparison(found, batch, plan)
         if found.compared.where is None or not history.sequence:
             return found
         return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
@@ -160,11 +160,11 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
         differing = dataframe_ops.differences(wanted, current, key=plan.key, others=others)
         if checked.verdicts.quarantined is not None:  # rows that wait are not gone
-            went = dataframe_ops.without_keys(differing.where(GONE), checked.verdicts.quarantined.frame, plan.key)
-            differing = differing.where(f"NOT {GONE}").unionByName(went)
+            went = dataframe_ops.without_keys(differing.where(DELETED), checked.verdicts.quarantined.frame, plan.key)
+            differing = differing.where(f"NOT {DELETED}").unionByName(went)
         differing = differing.localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
-        prune = looked_at(frame, plan, key=plan.key, count_keys=False)[1]
+        prune = measure_batch(frame, plan, key=plan.key, count_keys=False)[1]
     else:
         frame = dataframe_ops.typed(frame, like=current)
     least, greatest = checked.dated.moments or _ends(frame, history)
@@ -247,12 +247,12 @@ def _put(  # noqa: PLR0913, PLR0917 - what a merge is made of
         differing,
         prune=prune if count.closed else (*prune, now),
         skip_equal=False,
-        delete_if=GONE,
+        delete_if=DELETED,
         by=(*plan.key, history.valid_from),
     )
 
 
-def _found_again(checked: Checked, batch: Batch, plan: LoadPlan) -> Checked:
+def _with_comparison(checked: Checked, batch: Batch, plan: LoadPlan) -> Checked:
     """What verification compares of a batch that is all that the source holds, or all of some partitions or keys."""
     rows = batch.keys.count()
     moved: tuple[Slice, ...] | None = plan.changes.slices

@@ -27,10 +27,10 @@ from tidegate.errors import (
     VerifyFailed,
 )
 from tidegate.spark import dataframe_ops
-from tidegate.spark.dataframe_ops import GONE, MOMENT
+from tidegate.spark.dataframe_ops import DELETED, MOMENT
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
-from tidegate.writers._batch import looked_at
+from tidegate.writers._batch import measure_batch
 from tidegate.writers._modes import as_present, kept
 from tidegate.writers.scd2 import changes, versions
 from tidegate.writers.scd2 import event_history as events
@@ -177,7 +177,7 @@ class Scd2(Writer):
         held = kept(rows, batch)
         try:
             with translated(f"reading the rows for {plan.stream.target}"):
-                found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
+                found = self._measured(changes.of_rows(held, history), held, plan, batch, history)
                 return replace(found, dated=replace(found.dated, placed=MOMENT in rows.columns))
         except BaseException:
             held.unpersist()
@@ -245,12 +245,12 @@ class Scd2(Writer):
         stored = staging.read_keys(keys, prune=checked.prune)
         return histories.lacking(checked.frame, stored, self._history(plan, checked.dated.sequence))
 
-    def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
+    def _measured(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
         effect = plan.changes.effect
         dated = isinstance(effect, Insert | Upsert) and bool(history.sequence)
         by = (*plan.key, AT) if dated else plan.key
         moments = {AT: history.type} if dated else {}
-        found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, moments=moments)
+        found, prune = measure_batch(frame, plan, key=by, count_keys=not batch.keys_unique, moments=moments)
         if found.null_keys or (history.sequence and not dated):
             _refuse_nulls(frame, plan, history)
         twice = found.keys is not None and found.keys < found.rows
@@ -310,7 +310,7 @@ def _always_dated(plan: LoadPlan, history: History) -> bool:
 def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:
     """Raises CheckFailed where a row cannot be placed."""
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
-    keyless, undated = dataframe_ops.count_if(frame, missing, f"NOT {GONE} AND {AT} IS NULL")
+    keyless, undated = dataframe_ops.count_if(frame, missing, f"NOT {DELETED} AND {AT} IS NULL")
     if keyless:
         raise CheckFailed(
             f"{keyless} rows have no value in a key column ({', '.join(plan.key)})",

@@ -19,7 +19,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.output_functions import stored
 from tidegate.dialects.spark import Spark
 from tidegate.sources.change_log.slot.events import Event
-from tidegate.spark.dataframe_ops import GONE, ORDER
+from tidegate.spark.dataframe_ops import DELETED, ORDER
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -107,12 +107,12 @@ def _typed(texts: DataFrame, schema: Schema) -> DataFrame:
     """
     aliases = _aliases(schema)
     values = [stored(alias, column) for alias, column in zip(aliases, schema, strict=True)]
-    misfits = [
-        f"CASE WHEN {alias} IS NOT NULL AND {value} IS NULL THEN {Spark().string(_misfit(column))} END"
+    mismatches = [
+        f"CASE WHEN {alias} IS NOT NULL AND {value} IS NULL THEN {Spark().string(_type_mismatch(column))} END"
         for alias, value, column in zip(aliases, values, schema, strict=True)
         if value != alias
     ]
-    refused = f"coalesce(f, {', '.join([*misfits, 'CAST(NULL AS string)'])})"
+    refused = f"coalesce(f, {', '.join([*mismatches, 'CAST(NULL AS string)'])})"
     named = ", ".join(Spark().string(name) for name in schema.names)
     raw = f"coalesce(r, to_json(map_from_arrays(array({named}), array({', '.join(aliases)}))))"
     step = texts.selectExpr(
@@ -128,8 +128,8 @@ def _typed(texts: DataFrame, schema: Schema) -> DataFrame:
         "p",
         "CASE WHEN w IS NOT NULL THEN x END",
     )
-    return found.toDF(*schema.names, GONE, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW)
+    return found.toDF(*schema.names, DELETED, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW)
 
 
-def _misfit(column: Column) -> str:
+def _type_mismatch(column: Column) -> str:
     return f"column {column.name!r} holds a value that does not fit {column.type}"

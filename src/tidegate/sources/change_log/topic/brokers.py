@@ -220,7 +220,7 @@ class Brokers:
         if "sasl.username" in options:
             options.setdefault("sasl.mechanism", "PLAIN")
         # Its own log would tell of every attempt; what it could not do is raised.
-        return {"bootstrap.servers": self._connection.kafka, **options, "log_level": 0, "error_cb": _unheard}
+        return {"bootstrap.servers": self._connection.kafka, **options, "log_level": 0, "error_cb": _ignored}
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -299,7 +299,7 @@ def _at_end(problem: Any) -> bool:
     return bool(problem.name() == "_PARTITION_EOF")
 
 
-def _unheard(problem: object) -> None:
+def _ignored(problem: object) -> None:
     """What a client could not do is raised where it was asked."""
 
 

@@ -167,7 +167,7 @@ class _Search:
             )
         if found.holders:
             behind = sum(self.ask.found.ends.values()) - sum(found.upto.values())
-            yield f"{_told(found.holders[0])}; {behind} messages are waiting for it"
+            yield f"{_blocking_text(found.holders[0])}; {behind} messages are waiting for it"
         if self.without_transaction:
             yield (
                 f"{self.without_transaction} events have no transaction, so their transactions may be read in part "
@@ -238,7 +238,7 @@ def _age(holder: BlockingTransaction) -> int:
     return int(datetime.now(UTC).timestamp() * 1000) - holder.since
 
 
-def _told(holder: BlockingTransaction) -> str:
+def _blocking_text(holder: BlockingTransaction) -> str:
     since = datetime.fromtimestamp(holder.since / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = (
         "its end has not been reported yet"

@@ -75,7 +75,7 @@ class Reader:
             SchemaRefused: a type that is stated would change values of a file's own.
         """
         read = self._documents if self.form is FileFormat.JSON else self._group
-        frames = [read(session, shape, paths, schema) for shape, paths in _alike(shapes).items()]
+        frames = [read(session, shape, paths, schema) for shape, paths in _files_by_shape(shapes).items()]
         if not frames:
             ddl = ", ".join(f"{Spark().quote(column.name)} {column.type.spark}" for column in schema)
             return session.createDataFrame([], ddl)
@@ -91,7 +91,7 @@ class Reader:
         is JSON.
         """
         guess = self._inferred_by_spark if self.form is FileFormat.JSON else self._inferred_from_texts
-        return [(paths[0], guess(session, shape, paths)) for shape, paths in _alike(shapes).items()]
+        return [(paths[0], guess(session, shape, paths)) for shape, paths in _files_by_shape(shapes).items()]
 
     def _inferred_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
         multiline = str(shape.listed or self._whole).lower()
@@ -293,7 +293,7 @@ def _failure(path: str, column: str, reason: str) -> str:
     return f"concat({string(UNFIT)}, to_json(named_struct({fields})))"
 
 
-def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
+def _files_by_shape(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
     """The files of each shape; those without rows are left out."""
     groups: defaultdict[Shape, list[str]] = defaultdict(list)
     for path, shape in shapes.items():

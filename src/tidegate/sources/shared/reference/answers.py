@@ -141,7 +141,7 @@ class Answers:
         with LatestRows([CURSOR, *rule.order] if cursor else rule.order) as kept:
             for rows in self._tables(parts, [*keys, *also, *columns]):
                 named = pa.array(canonical_text.row_texts(keys, rows), pa.string())
-                found = rows.append_column(KEY, _apart(rows, named, apart, self._schema))
+                found = rows.append_column(KEY, _by_slice(rows, named, apart, self._schema))
                 if cursor:
                     found = found.append_column(CURSOR, pc.coalesce(*(rows[name] for name in cursor)))
                 kept.add(found if only is None else found.filter(pc.is_in(named, only)))
@@ -162,7 +162,7 @@ class Answers:
         return [path for path in self.paths if path in wanted]
 
 
-def _apart(rows: pa.Table, keys: pa.Array, part: Slice | None, schema: Schema) -> pa.Array:
+def _by_slice(rows: pa.Table, keys: pa.Array, part: Slice | None, schema: Schema) -> pa.Array:
     """The keys, told apart by whether a row lies in the slice."""
     inside = None if part is None else selection.mask(rows, (part,), schema)
     return keys if inside is None else pc.binary_join_element_wise(pc.if_else(inside, "1", "0"), keys, "|")

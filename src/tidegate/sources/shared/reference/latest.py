@@ -50,7 +50,7 @@ class LatestRows:
             one = self._reduced(pa.concat_tables(self._held))
             self._held, self._rows = [one], one.num_rows
             if self._rows > self._most // 2:
-                self._put_aside(one)
+                self._spill(one)
 
     def tables(self) -> Iterator[pa.Table]:
         """One row a key, in any order."""
@@ -59,7 +59,7 @@ class LatestRows:
                 yield self._reduced(pa.concat_tables(self._held))
             return
         if self._held:
-            self._put_aside(pa.concat_tables(self._held))
+            self._spill(pa.concat_tables(self._held))
         for writer in self._aside:
             writer.close()
         for number in range(BUCKETS):
@@ -76,7 +76,7 @@ class LatestRows:
         first = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
         return found.filter(pa.concat_arrays([pa.array([True]), first]))
 
-    def _put_aside(self, rows: pa.Table) -> None:
+    def _spill(self, rows: pa.Table) -> None:
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-")))
             for number in range(BUCKETS):

@@ -31,7 +31,7 @@ def parquet(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, 
     there = [field.name for field in file.schema_arrow if field.name in names]
     _once(field.name for field in file.schema_arrow)
     if not there:
-        yield from _bare(file.metadata.num_rows)
+        yield from _without_columns(file.metadata.num_rows)
         return
     # PyArrow takes a dot in a name for a path into a nested column, and then reads the column whole.
     for batch in file.iter_batches(batch_size=ROWS, columns=there, use_threads=False):
@@ -46,7 +46,7 @@ def orc(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]
     _once(file.schema.names)
     there = [name for name in file.schema.names if name in names]
     if not there:
-        yield from _bare(file.nrows)
+        yield from _without_columns(file.nrows)
         return
     for stripe in range(file.nstripes):
         found = pa.Table.from_batches([file.read_stripe(stripe, columns=there)])
@@ -212,7 +212,7 @@ def _once(names: Any) -> None:
         seen.add(name)
 
 
-def _bare(rows: int) -> Iterator[Mapping[str, Any]]:
+def _without_columns(rows: int) -> Iterator[Mapping[str, Any]]:
     """Rows of which nobody asks a column."""
     for first in range(0, rows, ROWS):
         yield {"": pa.nulls(min(ROWS, rows - first))}
