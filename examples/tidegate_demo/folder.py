@@ -40,8 +40,8 @@ class Folder:
     @property
     def own(self) -> tuple[Path, ...]:
         """All that the demo and its loads make, and all that a new start removes."""
-        beside = tuple(self.database.with_name(self.database.name + end) for end in ("-journal", "-wal", "-shm"))
-        return (self.path / "warehouse", self.path / ".tidegate", self.database, *beside, self.project_file)
+        journals = tuple(self.database.with_name(self.database.name + end) for end in ("-journal", "-wal", "-shm"))
+        return (self.path / "warehouse", self.path / ".tidegate", self.database, *journals, self.project_file)
 
     def prepare(self) -> bool:
         """Makes the folder, or starts it over; True when there was a demo before.

@@ -64,6 +64,28 @@ def test_values_have_about_ten_fields():
     assert wide == FLAT
 
 
+# Words that say too little of what a name holds, or that no data engineer knows in this sense.
+BANNED = {
+    *("alike", "anew", "aside", "beside", "came", "come", "deaf", "doomed", "gone", "heirs", "hush", "mine", "misfit"),
+    *("misfits", "myself", "ours", "sought", "standing", "stands", "theirs", "told", "untold", "vanished", "went"),
+}
+
+
+def test_names_are_words_of_the_field():
+    found = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.arg(arg=word):
+                    pass
+                case ast.Name(id=word, ctx=ast.Store()):
+                    pass
+                case _:
+                    continue
+            found += [f"{name(path)}:{node.lineno}: {word}"] if word.strip("_") in BANNED else []
+    assert not found
+
+
 def test_packages_only_export():
     allowed = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
     packages = [path for path in FILES if path.name == "__init__.py" and path.parent != SOURCE]

@@ -90,8 +90,8 @@ def _of_schema(schema: str, ones: Sequence[Proposal], without: Sequence[str]) ->
     Args:
         without: tables of the schema that have no stream.
     """
-    alike = Counter(one.advice.strategy for one in ones if _plain(one))
-    strategy = max(alike, key=lambda each: alike[each], default=None)
+    strategies = Counter(one.advice.strategy for one in ones if _plain(one))
+    strategy = max(strategies, key=lambda each: strategies[each], default=None)
     taken = [one for one in ones if _plain(one) and one.advice.strategy == strategy]
     if len(taken) < 2:
         return list(ones)

@@ -35,7 +35,7 @@ class Incident:
     """An alarm that people were told of.
 
     Args:
-        told_at: when the last message about it was made.
+        announced_at: when the last message about it was made.
     """
 
     rule: str
@@ -43,7 +43,7 @@ class Incident:
     stream: str
     why: str
     opened_at: datetime
-    told_at: datetime
+    announced_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def evaluate(
     before = {(each.rule, each.uid): each for each in known}
     opened = tuple(_incident(alarm, now) for key, alarm in wrong.items() if key not in before)
     repeated = tuple(
-        replace(before[key], why=alarm.why, told_at=now)
+        replace(before[key], why=alarm.why, announced_at=now)
         for key, alarm in wrong.items()
         if key in before and _again(alarm, before[key], now, repeat)
     )
@@ -87,8 +87,8 @@ def evaluate(
 
 
 def _again(alarm: Alarm, before: Incident, now: datetime, repeat: timedelta) -> bool:
-    return not alarm.seen and EVENT not in alarm.rule and now - before.told_at >= repeat
+    return not alarm.seen and EVENT not in alarm.rule and now - before.announced_at >= repeat
 
 
 def _incident(alarm: Alarm, now: datetime) -> Incident:
-    return Incident(rule=alarm.rule, uid=alarm.uid, stream=alarm.stream, why=alarm.why, opened_at=now, told_at=now)
+    return Incident(rule=alarm.rule, uid=alarm.uid, stream=alarm.stream, why=alarm.why, opened_at=now, announced_at=now)

@@ -153,8 +153,8 @@ class Schema:
 
     def commented(self, table: str, columns: Mapping[str, str]) -> Schema:
         """The same columns with what the source says of the table and of each of them."""
-        said = tuple(replace(column, comment=columns.get(column.name, "")) for column in self.columns)
-        return replace(self, columns=said, comment=table)
+        columns_commented = tuple(replace(column, comment=columns.get(column.name, "")) for column in self.columns)
+        return replace(self, columns=columns_commented, comment=table)
 
     def find(self, name: str) -> Column | None:
         """The column of exactly that name, or None."""

@@ -376,9 +376,9 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: M
         )
 
 
-def _refuse_case(stream: Stream, mine: Schema, theirs: Schema) -> None:
-    known = {name.casefold(): name for name in mine.names}
-    for name in theirs.names:
+def _refuse_case(stream: Stream, source: Schema, table: Schema) -> None:
+    known = {name.casefold(): name for name in source.names}
+    for name in table.names:
         other = known.get(name.casefold())
         if other is not None and other != name:
             raise SchemaRefused(

@@ -306,12 +306,12 @@ def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], i
     """What a repair reads and replaces, and how many of the keys it cannot name."""
     stream = work.stream
     texts = [tuple(text for text in key if text is not None) for key in keys if None not in key]
-    bare = len(keys) - len(texts)
+    without_text = len(keys) - len(texts)
     nulls = Keys(columns=stream.key, values=(), nulls=True)
     # What has no key may go where the source has no such row: else nothing tells which of them is one too many.
-    goes = bool(bare) and stream.writer.versions is None and not work.probe.count(nulls)
+    deletable = bool(without_text) and stream.writer.versions is None and not work.probe.count(nulls)
     slices = tuple(
         Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
         for first in range(0, len(texts), KEYS_A_SLICE)
     )
-    return (*slices, nulls) if goes else slices, 0 if goes else bare
+    return (*slices, nulls) if deletable else slices, 0 if deletable else without_text

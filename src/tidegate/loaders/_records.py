@@ -110,8 +110,8 @@ class Records:
         ]
 
     def _update(self, change: str, where: str) -> None:
-        mine = f"table_identifier = {_text(self.identifier)}"
-        self._write(f"UPDATE {self._table} SET {change} WHERE {mine} AND {where}")
+        own = f"table_identifier = {_text(self.identifier)}"
+        self._write(f"UPDATE {self._table} SET {change} WHERE {own} AND {where}")
 
     def _write(self, statement: str) -> None:
         with like(self.spark, {}) as session:

@@ -14,7 +14,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import ConfigError, DuplicateKeys, HistoryGone
-from tidegate.formats.delta.change_feed import WENT
+from tidegate.formats.delta.change_feed import DELETES
 from tidegate.loaders._applying import Load, LoadResult
 from tidegate.loaders._batches import (
     Batch,
@@ -88,7 +88,9 @@ class Source:
         where = self.place.where
         try:
             feed = reader.table(self.place.sql) if self.place.table else reader.format("delta").load(where)
-            rows = changelog(feed, went=WENT, commit="_commit_version", drop=("_commit_version", "_commit_timestamp"))
+            rows = changelog(
+                feed, deleted=DELETES, commit="_commit_version", drop=("_commit_version", "_commit_timestamp")
+            )
             rule = Latest(key=key, order=(ORDER,))
             need_keys(rows, key)
             keys = [quote(name) for name in key]

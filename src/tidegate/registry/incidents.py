@@ -57,7 +57,7 @@ class Incidents:
             messages: those about an incident, by kind.
         """
         steps = {"opened": changes.opened, "repeated": changes.repeated, "recovered": changes.recovered}
-        work = {"opened": _open, "repeated": _update_told, "recovered": _close}
+        work = {"opened": _open, "repeated": _update_announced, "recovered": _close}
         kept: dict[str, tuple[Incident, ...]] = {}
         with self._database.write() as connection:
             for kind, listed in steps.items():
@@ -106,16 +106,16 @@ def _open(connection: Connection, new: Incident) -> bool:
         "stream": new.stream,
         "why": new.why,
         "opened_ts": new.opened_at,
-        "told_ts": new.told_at,
+        "told_ts": new.announced_at,
     }
     return bool(connection.execute(upsert(connection, incidents).values(values).on_conflict_do_nothing()).rowcount)
 
 
-def _update_told(connection: Connection, known: Incident) -> bool:
+def _update_announced(connection: Connection, known: Incident) -> bool:
     """The incident as it is now; false where another process has told it in the meantime."""
     same = (incidents.c.rule == known.rule) & (incidents.c.uid == known.uid)
-    earlier = incidents.c.told_ts < known.told_at
-    changed = update(incidents).where(same & earlier).values(told_ts=known.told_at, why=known.why)
+    earlier = incidents.c.told_ts < known.announced_at
+    changed = update(incidents).where(same & earlier).values(told_ts=known.announced_at, why=known.why)
     return bool(connection.execute(changed).rowcount)
 
 
@@ -150,7 +150,7 @@ def _claimed(connection: Connection, row: Row[Any], now: datetime) -> bool:
 
 def _incident(row: Row[Any]) -> Incident:
     return Incident(
-        rule=row.rule, uid=row.uid, stream=row.stream, why=row.why, opened_at=row.opened_ts, told_at=row.told_ts
+        rule=row.rule, uid=row.uid, stream=row.stream, why=row.why, opened_at=row.opened_ts, announced_at=row.told_ts
     )
 
 

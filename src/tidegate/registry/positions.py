@@ -132,13 +132,13 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
     """From the load's `since` to its `position`, or an error; see `Registry.advance`."""
     object_id = streams.lock(connection, load.uid)
     newest = _newest(connection, object_id)
-    stands, since = _mark(newest), _identity(load.since)
+    current, since = _mark(newest), _identity(load.since)
     if newest is not None and newest.load_id == load.load_id:
         _publish(connection, load.load_id, stamp.at)
         if evidence.verified and not newest.verified:
             _mark_verified(connection, newest, stamp.at)
             intervals.advanced(connection, object_id, _document(load), proven=True, now=stamp.at)
-    elif stands == since:
+    elif current == since:
         if load.position.sequence <= (since[0] if since else 0):
             raise InternalError(
                 f"load {load.load_id} does not increase the sequence of stream {load.uid}", uid=load.uid
@@ -149,10 +149,10 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         files.apply(connection, object_id, _document(load), stamp.at)
         proven = bool(evidence.verified)
         intervals.advanced(connection, object_id, _document(load), proven=proven, now=stamp.at)
-        _log(connection, object_id, (stands, _identity(load.position)), stamp, f"load {load.load_id} published")
+        _log(connection, object_id, (current, _identity(load.position)), stamp, f"load {load.load_id} published")
     elif not _is_published(connection, load.load_id):  # else it landed before, and others after it
         raise PositionMoved(
-            f"stream {load.uid} is at {_text(stands)}, but load {load.load_id} started from {_text(since)}",
+            f"stream {load.uid} is at {_text(current)}, but load {load.load_id} started from {_text(since)}",
             uid=load.uid,
         )
 
@@ -178,17 +178,17 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
     """To whatever is asked for, or an error; see `Registry.set_position`."""
     object_id = streams.lock(connection, uid)
     newest = _newest(connection, object_id)
-    stands, asked = _readable_mark(newest), _identity(position)
-    if expected_sequence is not None and (stands[0] if stands else 0) != expected_sequence:
-        raise PositionMoved(f"stream {uid} is at {_text(stands)}, not at sequence {expected_sequence}", uid=uid)
-    if newest is not None and stands == asked:
+    known, asked = _readable_mark(newest), _identity(position)
+    if expected_sequence is not None and (known[0] if known else 0) != expected_sequence:
+        raise PositionMoved(f"stream {uid} is at {_text(known)}, not at sequence {expected_sequence}", uid=uid)
+    if newest is not None and known == asked:
         evidence = replace(evidence, verified=newest.verified)
     else:  # what was verified belongs to the position that is gone
         unverified = {"verified_through": None, "verified_ts": None}
         connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(unverified))
     _append(connection, object_id, position, evidence, stamp.at)
     intervals.moved(connection, object_id, position.loaded_through if position else None, stamp.at)
-    _log(connection, object_id, (stands, asked), stamp, reason)
+    _log(connection, object_id, (known, asked), stamp, reason)
 
 
 def _document(load: LoadPlan | SavedPlan) -> Mapping[str, Any]:

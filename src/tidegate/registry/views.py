@@ -179,7 +179,7 @@ def _stream_status(
     success: dict[int, Any],
     holders: dict[str, str],
 ) -> StreamStatus:
-    stands = position is not None and position.position is not None
+    positioned = position is not None and position.position is not None
     outcome, error = _ended(run, held=row.uid in holders) if run is not None else (None, None)
     return StreamStatus(
         uid=row.uid,
@@ -187,10 +187,10 @@ def _stream_status(
         source=row.source,
         target=row.target,
         status=row.status_cd,
-        sequence=position.sequence if position is not None and stands else 0,
+        sequence=position.sequence if position is not None and positioned else 0,
         loaded_through=row.loaded_through,
-        loaded_at=position.recorded_ts if position is not None and stands else None,
-        verified=position.verified if position is not None and stands else None,
+        loaded_at=position.recorded_ts if position is not None and positioned else None,
+        verified=position.verified if position is not None and positioned else None,
         verified_through=row.verified_through,
         verified_at=row.verified_ts,
         last_run_id=run.run_id if run else None,

@@ -33,7 +33,7 @@ class Spark:
     keep: Callable[[JvmSpec, Path, Callable[[Mapping[str, Any]], None]], int] = worker.keep_spark
     _wanted: JvmSpec | None = field(default=None, init=False)
     _keeper: int | None = field(default=None, init=False)
-    _told: Mapping[str, Any] | None = field(default=None, init=False)
+    _message: Mapping[str, Any] | None = field(default=None, init=False)
     _pipe: socket.socket | None = field(default=None, init=False)
     _users: list[socket.socket] = field(default_factory=list, init=False)
     _waiting: list[socket.socket] = field(default_factory=list, init=False)
@@ -98,16 +98,16 @@ class Spark:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(keeper, signal.SIGKILL)
                 os.waitpid(keeper, 0)
-            if self._told is not None and "pid" in self._told:
+            if self._message is not None and "pid" in self._message:
                 with suppress(ProcessLookupError):
-                    os.kill(self._told["pid"], signal.SIGKILL)
+                    os.kill(self._message["pid"], signal.SIGKILL)
         self._forget({"refused": "Spark ended"})
 
     def state(self) -> dict[str, Any] | None:
         """The JVM's process, memory in bytes and users; None where none runs."""
-        if self._told is None or "pid" not in self._told:
+        if self._message is None or "pid" not in self._message:
             return None
-        return {"pid": self._told["pid"], "memory": memory(self._told["pid"]), "users": len(self._users)}
+        return {"pid": self._message["pid"], "memory": memory(self._message["pid"]), "users": len(self._users)}
 
     def _start(self, wanted: JvmSpec) -> None:
         own_end, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -115,36 +115,36 @@ class Spark:
         def keep() -> int:
             self.closing()
             own_end.close()
-            return self.keep(wanted, self.log, lambda told: wire.send(other_end, told))
+            return self.keep(wanted, self.log, lambda message: wire.send(other_end, message))
 
         self._keeper = worker.forked(keep, dies_by=signal.SIGKILL)
         other_end.close()
         own_end.settimeout(0)
-        self._wanted, self._pipe, self._told, self._retired = wanted, own_end, None, False
+        self._wanted, self._pipe, self._message, self._retired = wanted, own_end, None, False
         self._used = time.monotonic()
 
     def _lend(self) -> None:
-        if self._told is None and self._pipe is not None:
+        if self._message is None and self._pipe is not None:
             with suppress(BlockingIOError):
                 message = wire.receive(self._pipe)
                 if message is not None:
-                    self._told = message[0]
-                    warm = "port" in self._told
-                    self.say("Spark is warm" if warm else f"Spark did not start: {self._told['refused']}")
-        if self._told is None:
+                    self._message = message[0]
+                    warm = "port" in self._message
+                    self.say("Spark is warm" if warm else f"Spark did not start: {self._message['refused']}")
+        if self._message is None:
             return
         waiting, self._waiting = self._waiting, []
         for connection in waiting:
-            if "port" in self._told:
+            if "port" in self._message:
                 self._users.append(connection)
-            _answer(connection, self._told)
+            _answer(connection, self._message)
 
     def _forget(self, answer: Mapping[str, Any]) -> None:
         for connection in self._waiting:
             _answer(connection, answer)
         if self._pipe is not None:
             self._pipe.close()
-        self._pipe, self._told, self._wanted, self._waiting, self._retired = None, None, None, [], False
+        self._pipe, self._message, self._wanted, self._waiting, self._retired = None, None, None, [], False
 
 
 def _digest(wanted: JvmSpec | None) -> str | None:

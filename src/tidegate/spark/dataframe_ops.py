@@ -160,18 +160,18 @@ def ties(rows: DataFrame, rule: Latest) -> int:
     return grouped.groupBy(*keys).count().where("count > 1").count()
 
 
-def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -> DataFrame:
+def changelog(rows: DataFrame, *, deleted: str, commit: str, drop: Sequence[str]) -> DataFrame:
     """What a format tells of rows that came or went, as `core.ports.format.ChangeFeed` wants it.
 
     Rows: as given, without the columns of `drop`; `DELETED`; `ORDER`, greater for a later commit, and within one commit
     for a row that came.
 
     Args:
-        went: the condition of a row that went.
+        --deleted: the condition of a row that was deleted.
         commit: a number that is greater for a later commit.
     """
-    order = f"2 * CAST({commit} AS bigint) + CASE WHEN {went} THEN 0 ELSE 1 END"
-    return rows.selectExpr("*", f"{went} AS {DELETED}", f"{order} AS {ORDER}").drop(*drop)
+    order = f"2 * CAST({commit} AS bigint) + CASE WHEN {deleted} THEN 0 ELSE 1 END"
+    return rows.selectExpr("*", f"{deleted} AS {DELETED}", f"{order} AS {ORDER}").drop(*drop)
 
 
 def repeated_keys(rows: DataFrame, rule: Latest) -> int:

@@ -170,11 +170,11 @@ class Watermark(Strategy):
         reason = "; ".join(
             filter(None, (self._reason(new, value, edge), why, again or "", "rows without a cursor" if nulls else ""))
         )
-        beside = {**self._kept(back), **({} if edge.final else self._at(probe, last))}
+        more_state = {**self._kept(back), **({} if edge.final else self._at(probe, last))}
         return ChangeSet(
             slices=slices,
             effect=Upsert(repeats=again),
-            state={**self._state(last, self._window(probe, last), print_of_nulls), **beside},
+            state={**self._state(last, self._window(probe, last), print_of_nulls), **more_state},
             loaded_through=last,
             rows=sum(each.rows for each in stats),
             bytes=sum(each.bytes for each in stats),

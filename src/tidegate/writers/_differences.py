@@ -76,11 +76,11 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
         with translated(f"comparing with {plan.stream.target}"):
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
-            different, went = dataframe_ops.count_if(keys, "true", f"{THERE} > {HERE}")
+            different, removed = dataframe_ops.count_if(keys, "true", f"{THERE} > {HERE}")
             if not different and _confirmed(checked, plan):
                 return replace(checked, skipped=SAME)
             plan.refuse_many(_surplus(keys))
-        if went:
+        if removed:
             staging.overwrite(checked.frame)
         elif different:
             hash_of = f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"

@@ -219,11 +219,11 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
     Raises:
         DuplicateKeys: it has several.
     """
-    went = rows.where(dataframe_ops.DELETED).selectExpr(*(quote(name) for name in plan.key))
-    if went.isEmpty():
+    deleted = rows.where(dataframe_ops.DELETED).selectExpr(*(quote(name) for name in plan.key))
+    if deleted.isEmpty():
         return None
     with translated(f"reading the rows for {plan.stream.target}"):
-        there = current(went).localCheckpoint()
+        there = current(deleted).localCheckpoint()
         count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
     if count > keys:
         raise DuplicateKeys(

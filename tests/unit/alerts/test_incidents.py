@@ -88,4 +88,4 @@ def test_one_that_a_person_has_seen_is_not_repeated():
     later = START + REPEAT
     assert not evaluate([alarm(KEYS[0], seen=True)], (), [opened], later, REPEAT).repeated
     (again,) = evaluate([alarm(KEYS[0])], (), [opened], later, REPEAT).repeated
-    assert (again.opened_at, again.told_at) == (START, later)
+    assert (again.opened_at, again.announced_at) == (START, later)

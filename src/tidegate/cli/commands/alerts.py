@@ -111,5 +111,5 @@ def _result(found: Checked) -> dict[str, Any]:
 
 
 def _document(incident: Incident) -> dict[str, Any]:
-    times = {"opened_at": incident.opened_at.isoformat(), "told_at": incident.told_at.isoformat()}
+    times = {"opened_at": incident.opened_at.isoformat(), "told_at": incident.announced_at.isoformat()}
     return {**asdict(incident), **times}

@@ -255,7 +255,7 @@ def _set_to_now(body: str, arguments: str) -> list[str]:
         return [arguments.partition("\\000")[0]]
     plain = re.sub(r"--[^\n]*|/\*.*?\*/", " ", body, flags=re.DOTALL)
     found = SETS.fullmatch(plain)
-    return [quoted or bare.lower() for quoted, bare in ASSIGNED.findall(found[1])] if found else []
+    return [quoted or unquoted.lower() for quoted, unquoted in ASSIGNED.findall(found[1])] if found else []
 
 
 def primary_keys(session: DescribingSession) -> dict[tuple[str, str], tuple[str, ...]]:

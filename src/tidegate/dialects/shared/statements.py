@@ -339,9 +339,9 @@ class Statements:
     def _matching(self, part: Keys, columns: Sequence[Column]) -> Iterator[str]:
         for place, column in enumerate(columns):
             texts = sorted({key[place] for key in part.values})
-            sought = self.dialect.seek(self.dialect.quote(column.name), column, texts)
-            if sought is not None:
-                yield sought
+            condition = self.dialect.seek(self.dialect.quote(column.name), column, texts)
+            if condition is not None:
+                yield condition
 
     def _named(self, column: Column) -> str:
         """What of a row equals `_name` of its value's canonical text, and of no other's.

@@ -120,8 +120,8 @@ def _plain(text: str, rules: TextRules) -> str:
     whole = f"([0-9]+|[0-9]{{1,3}}({thousands}[0-9]{{3}})+)" if thousands else "[0-9]+"
     pattern = f"[+-]?({whole}({mark}[0-9]*)?|{mark}[0-9]+)([eE][+-]?[0-9]+)?"
     string = Spark().string
-    bare = f"replace({text}, {string(rules.thousands)}, '')" if thousands else text
-    return f"CASE WHEN {_like(text, pattern)} THEN replace({bare}, {string(rules.decimal)}, '.') END"
+    digits = f"replace({text}, {string(rules.thousands)}, '')" if thousands else text
+    return f"CASE WHEN {_like(text, pattern)} THEN replace({digits}, {string(rules.decimal)}, '.') END"
 
 
 def _integer(text: str, kind: Type) -> str:
@@ -134,8 +134,8 @@ def _integer(text: str, kind: Type) -> str:
 
 def _decimal(text: str, kind: Type, *, rounds: bool) -> str:
     short = f"regexp_replace(rtrim('0', {text}), '[.]$', '.0')"
-    bare = f"if(contains({text}, '.') AND NOT {text} RLIKE '[eE]', {short}, {text})"
-    value = f"try_cast({bare} AS {kind.spark})"
+    shortened = f"if(contains({text}, '.') AND NOT {text} RLIKE '[eE]', {short}, {text})"
+    value = f"try_cast({shortened} AS {kind.spark})"
     if rounds:
         return f"CASE WHEN {_like(text, NUMBER)} THEN {value} END"
     digits = f"[0-9]{{0,{kind.scale}}}0*"

@@ -33,8 +33,8 @@ def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False
     """
     others = [Spark().quote(name) for name in documents.columns if name != "text"]
     string = Spark().string
-    bare = f"trim(BOTH {string(BLANK)} FROM ltrim({string(BOM)}, text))"
-    found = documents.selectExpr(*others, f"{bare} AS text")
+    trimmed = f"trim(BOTH {string(BLANK)} FROM ltrim({string(BOM)}, text))"
+    found = documents.selectExpr(*others, f"{trimmed} AS text")
     found = found if keep_blank else found.where("text <> ''")
     begins = "substr(text, 1, 1)"
     problem = (

@@ -98,21 +98,21 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
         to_rows: fetch the rows of the smallest buckets that differ.
     """
     spread = Buckets(count=buckets_for(rows))
-    mine, theirs = _both(source.spread, target.spread, spread)
-    totals = (_rows(mine.values()), _rows(theirs.values()))
-    whole = (sum(mine.values(), Fingerprint()), sum(theirs.values(), Fingerprint()))
-    unlike = differing(mine, theirs)
+    of_source, of_target = _both(source.spread, target.spread, spread)
+    totals = (_rows(of_source.values()), _rows(of_target.values()))
+    whole = (sum(of_source.values(), Fingerprint()), sum(of_target.values(), Fingerprint()))
+    unlike = differing(of_source, of_target)
     leaves: list[tuple[int, tuple[str, ...]]] = []
     while to_rows and unlike:
-        small = tuple(name for name in unlike if _leaf(mine, theirs, name) or spread.count >= DEEPEST)
+        small = tuple(name for name in unlike if _leaf(of_source, of_target, name) or spread.count >= DEEPEST)
         if small:
             leaves.append((spread.count, small))
         large = tuple(name for name in unlike if name not in set(small))
         if not large:
             break
         spread = Buckets(count=spread.count * FINER, within=large, among=spread.count)
-        mine, theirs = _both(source.spread, target.spread, spread)
-        unlike = differing(mine, theirs)
+        of_source, of_target = _both(source.spread, target.spread, spread)
+        unlike = differing(of_source, of_target)
     if not to_rows:
         return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(unlike), fingerprints=whole)
     found = _Found()
@@ -144,9 +144,9 @@ class _Found:
         self.fetched += len(source) + len(target)
         # A row that has changed since the position is not behind: the next load brings it.
         pending = {row.key for row in source if not row.inside}
-        mine, theirs = _by_key(source, pending), _by_key(target, pending)
-        for key in mine.keys() | theirs.keys():
-            lacks, exceeds = mine[key] - theirs[key], theirs[key] - mine[key]
+        of_source, of_target = _by_key(source, pending), _by_key(target, pending)
+        for key in of_source.keys() | of_target.keys():
+            lacks, exceeds = of_source[key] - of_target[key], of_target[key] - of_source[key]
             if not key:
                 self.lost += lacks.total()
                 self.surplus += exceeds.total()
@@ -155,9 +155,9 @@ class _Found:
             if lacks and exceeds:
                 self.changed.append(key)
             elif lacks:
-                (self.changed if theirs[key] else self.missing).append(key)
+                (self.changed if of_target[key] else self.missing).append(key)
             elif exceeds:
-                (self.changed if mine[key] else self.extra).append(key)
+                (self.changed if of_source[key] else self.extra).append(key)
 
     def difference(self, totals: tuple[int, int], buckets: int) -> Difference:
         """The sum of it."""

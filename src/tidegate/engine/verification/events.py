@@ -143,9 +143,9 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     columns = work.probe.schema()
     own = stream.writer.added(columns, stream.strategy.cursor)
     plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))
-    mine, theirs = _both(work.probe, session, plan, VerifyLevel.MOVED)
-    if mine != theirs:
-        return Difference(source_rows=theirs.rows, target_rows=mine.rows, buckets=1)
+    by_spark, by_table = _both(work.probe, session, plan, VerifyLevel.MOVED)
+    if by_spark != by_table:
+        return Difference(source_rows=by_table.rows, target_rows=by_spark.rows, buckets=1)
     fence = remembered(stream, session, plan).fence()
     fence = replace(fence, horizon=None) if _replayed(plan) and stream.writer.versions is None else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
@@ -157,8 +157,8 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
             both = sides(stream, again, rows, plan, VerifyLevel.MOVED)
     finally:
         quality.release(again)
-    mine, theirs = both.source, both.table
-    return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+    by_spark, by_table = both.source, both.table
+    return Difference(source_rows=by_spark.rows, target_rows=by_table.rows, buckets=int(by_spark != by_table))
 
 
 def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEED = "delta.enableChangeDataFeed"
-WENT = "_change_type IN ('delete', 'update_preimage')"
+DELETES = "_change_type IN ('delete', 'update_preimage')"
 OF_THE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -59,7 +59,7 @@ def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) 
     reader = session.read.format("delta").option("readChangeFeed", "true")
     # From the first version that moved rows on: those before it need not have had a feed.
     rows = reader.option("startingVersion", str(moved[0])).option("endingVersion", str(moved[-1])).load(location)
-    return changelog(rows, went=WENT, commit="_commit_version", drop=OF_THE_FEED)
+    return changelog(rows, deleted=DELETES, commit="_commit_version", drop=OF_THE_FEED)
 
 
 def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
@@ -96,8 +96,8 @@ def _columns(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _appends(commit: Commit) -> bool:
-    went = any(each.get("dataChange", True) for each in commit.of("remove"))
-    return not went and not any(commit.of("cdc"))
+    removed = any(each.get("dataChange", True) for each in commit.of("remove"))
+    return not removed and not any(commit.of("cdc"))
 
 
 def _need_files(log: Log, commits: Iterable[Commit]) -> None:

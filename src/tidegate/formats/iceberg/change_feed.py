@@ -17,7 +17,7 @@ from tidegate.spark.dataframe_ops import changelog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WENT = "_change_type IN ('DELETE', 'UPDATE_BEFORE')"
+DELETES = "_change_type IN ('DELETE', 'UPDATE_BEFORE')"
 OF_THE_VIEW = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
@@ -59,7 +59,7 @@ def changes(session: SparkSession, target: Target, after: str, upto: str) -> Dat
         f"CALL {sql.quote(target.lake)}.system.create_changelog_view(table => {sql.string(sql.table(target))}, "
         f"changelog_view => {sql.string(view)}, options => {options})"
     ).collect()
-    return changelog(session.table(view), went=WENT, commit="_change_ordinal", drop=OF_THE_VIEW)
+    return changelog(session.table(view), deleted=DELETES, commit="_change_ordinal", drop=OF_THE_VIEW)
 
 
 def _moves_rows(snapshot: Snapshot) -> bool:

@@ -52,8 +52,8 @@ async def act_by_api(request: Request) -> Response:
         await run_in_threadpool(do, state, action, name, request.scope["who"])
     except TidegateError as error:
         redact = state.service.project.config.redact
-        told = {key: redact(text) for key, text in error.to_dict().items()}
-        return JSONResponse({"error": told}, status_code=409)
+        document = {key: redact(text) for key, text in error.to_dict().items()}
+        return JSONResponse({"error": document}, status_code=409)
     return JSONResponse({"stream": name, "action": action, "by": request.scope["who"]}, status_code=202)
 
 

@@ -268,7 +268,7 @@ class FormatContract:
         staging.publish()
         assert lake.ids(target) == [1]
 
-    def test_branches_of_a_crash_are_told_and_dropped(self, lake: FormatBench) -> None:
+    def test_branches_of_a_crash_are_found_and_dropped(self, lake: FormatBench) -> None:
         """A stream is told of its own branches alone."""
         if not lake.format.invisible:
             pytest.skip("a format without branches leaves none behind")

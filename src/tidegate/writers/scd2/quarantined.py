@@ -67,9 +67,9 @@ class QuarantinedVersions:
         followers = f"array_append({_BEGAN}, {_NEXT})"
         followed = f"exists(coalesce({followers}, array({_NEXT})), b -> coalesce(b > {moment}{within}, false))"
         end = end if self.counts_time else "NULL"  # which comes after all that is known of the key
-        went = placed.where(f"{self.ended} IS NOT NULL AND NOT {followed}")
+        ended = placed.where(f"{self.ended} IS NOT NULL AND NOT {followed}")
         return placed.selectExpr(*values, f"false AS {DELETED}", moment).unionAll(
-            went.selectExpr(*values, f"true AS {DELETED}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
+            ended.selectExpr(*values, f"true AS {DELETED}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
         )
 
     def _placed(self, rows: DataFrame, stored: DataFrame) -> DataFrame:

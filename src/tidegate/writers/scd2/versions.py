@@ -160,8 +160,8 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
         differing = dataframe_ops.differences(wanted, current, key=plan.key, others=others)
         if checked.verdicts.quarantined is not None:  # rows that wait are not gone
-            went = dataframe_ops.without_keys(differing.where(DELETED), checked.verdicts.quarantined.frame, plan.key)
-            differing = differing.where(f"NOT {DELETED}").unionByName(went)
+            missing = dataframe_ops.without_keys(differing.where(DELETED), checked.verdicts.quarantined.frame, plan.key)
+            differing = differing.where(f"NOT {DELETED}").unionByName(missing)
         differing = differing.localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
         prune = measure_batch(frame, plan, key=plan.key, count_keys=False)[1]

@@ -237,10 +237,10 @@ class _ColumnPositions:
         )
         return _DecodedTuple(values=values, unknown=(*left, *self._missing))
 
-    def begun(self, decoded: _DecodedTuple) -> _DecodedTuple:
+    def begun(self, row: _DecodedTuple) -> _DecodedTuple:
         """Of a row that is another one now: what the log does not tell of it, no earlier event of its key does."""
-        not_sent = tuple(name for name in decoded.unknown if name not in self._missing)
-        return decoded._replace(unknown=self._missing, not_sent=not_sent) if not_sent else decoded
+        not_sent = tuple(name for name in row.unknown if name not in self._missing)
+        return row._replace(unknown=self._missing, not_sent=not_sent) if not_sent else row
 
     def _refused(self, reason: str, data: bytes) -> _DecodedTuple:
         nothing = (None,) * len(self._columns)

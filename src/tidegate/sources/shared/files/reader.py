@@ -260,10 +260,10 @@ class Reader:
         spark = Spark()
         root = self.store.root.strip("/") + "/" if self.store.root.strip("/") else ""
         whole = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
-        bare = f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')"
+        path = f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')"
         message = spark.string("tidegate: a file is outside the folder that was listed")
-        inside, failed = f"startswith({bare}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
-        return f"CASE WHEN {inside} THEN substr({bare}, {len(root) + 1}) ELSE {failed} END" if root else bare
+        inside, failed = f"startswith({path}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
+        return f"CASE WHEN {inside} THEN substr({path}, {len(root) + 1}) ELSE {failed} END" if root else path
 
     def _partition(self, column: Column, path: str) -> str:
         spark = Spark()
