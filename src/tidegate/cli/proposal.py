@@ -286,7 +286,7 @@ def _remarks(facts: TableFacts) -> list[str]:
         how = "read as text, or left out with `exclude:`" if facts.as_text else "left out; cast them in a `query:`"
         found.append(f"no column of a lake table holds these exactly: {types}; {how}")
     for column in facts.columns:
-        if column.type == TEXT and NUMBERS.fullmatch(column.native):
+        if column.type == TEXT and NUMBERS.fullmatch(column.native or ""):
             stated = mapped({column.name: "decimal(38,9)"})
             found.append(
                 f"{column.name} is {column.native}, which becomes a string; where the values fit, "

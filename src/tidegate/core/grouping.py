@@ -105,7 +105,7 @@ class Steps:
 
     def incompatibility(self, column: Column) -> str | None:
         """Why the column cannot be stepped through; None when it can."""
-        return None if _whole(column) else f"{column.name} is {column.native or column.type}, not an integer"
+        return None if _whole(column) else f"{column.name} is {column.label}, not an integer"
 
     def part(self, bucket: str | None, column: Column | None) -> Slice:
         """The rows of one step; its bounds are numbers that the column can hold."""
@@ -157,7 +157,7 @@ class Periods:
     def incompatibility(self, column: Column) -> str | None:
         """Why the column has no such periods; None when it has."""
         if column.type.kind not in TIMES:
-            return f"{column.name} is {column.native or column.type}, not a date or a timestamp"
+            return f"{column.name} is {column.label}, not a date or a timestamp"
         if self.period is Period.HOUR and column.type.kind is Kind.DATE:
             return f"{column.name} is a date, which has no hours"
         return None
@@ -253,7 +253,7 @@ class Prefixes:
     def incompatibility(self, column: Column) -> str | None:
         """Why the column has no such prefixes; None when it has."""
         text = column.type.stored.kind is Kind.TEXT
-        return None if text else f"{column.name} is {column.native or column.type}, not a string"
+        return None if text else f"{column.name} is {column.label}, not a string"
 
     def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - a prefix needs no type
         """The rows of one prefix."""
@@ -319,7 +319,7 @@ class Ranges:
         """Why no engine but the source's orders the column's values as the ranges are; None when others do."""
         if _whole(column) or column.type.kind in TIMES:
             return None
-        return f"{column.name} is {column.native or column.type}, not an integer, a date or a timestamp"
+        return f"{column.name} is {column.label}, not an integer, a date or a timestamp"
 
     def part(self, bucket: str | None, column: Column | None) -> Slice:
         """The rows of one range; its bounds are values that the column can hold."""

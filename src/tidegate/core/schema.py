@@ -116,6 +116,7 @@ class Column:
     """A column: its exact name, its type, whether it may be NULL, and the source's own word for the type.
 
     Args:
+        native: that word; None where it is not known.
         ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; None for nothing.
         comment: what the source says of it; no part of what makes two columns differ.
     """
@@ -123,9 +124,14 @@ class Column:
     name: str
     type: Type
     nullable: bool = True
-    native: str = ""
+    native: str | None = None
     ident: str | None = field(default=None, compare=False)
     comment: str = field(default="", compare=False)
+
+    @property
+    def label(self) -> str:
+        """The type for people: in the source's own word, if that is known."""
+        return str(self.type) if self.native is None else self.native
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ class Oracle(FingerprintSql):
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, and an empty text is NULL."""
-        native = column.native.split("(", maxsplit=1)[0].lower()
+        native = (column.native or "").split("(", maxsplit=1)[0].lower()
         match column.type.kind:
             case Kind.INTEGER:
                 return f"to_char({sql}, 'TM9')"

@@ -70,7 +70,7 @@ class SqlServer(FingerprintSql):
                 return f"left(convert(varchar(16), CAST({sql} AS time(7)), 121), 15)"
             case Kind.TEXT | Kind.JSON:
                 text = f"CAST({sql} COLLATE {UTF8} AS varchar(max))"
-                return f"rtrim({text})" if column.native.split("(", maxsplit=1)[0].lower() in PADDED else text
+                return f"rtrim({text})" if (column.native or "").split("(", maxsplit=1)[0].lower() in PADDED else text
             case Kind.UUID:
                 return f"lower(CAST({sql} AS varchar(36)))"
             case Kind.BINARY:
@@ -110,4 +110,4 @@ class SqlServer(FingerprintSql):
 
     def _local(self, sql: str, column: Column) -> str:
         """A `datetime` as it is shown: it counts thirds of a hundredth, which a finer type would spell out."""
-        return f"CAST({sql} AS datetime2(3))" if column.native.lower() == "datetime" else sql
+        return f"CAST({sql} AS datetime2(3))" if (column.native or "").lower() == "datetime" else sql

@@ -56,7 +56,7 @@ class Teradata(FingerprintSql):
             case Kind.TIME:
                 return f"CAST(CAST({sql} AS time(6)) AS varchar(15))"
             case Kind.TEXT | Kind.JSON:
-                return f"trim(TRAILING ' ' FROM {sql})" if column.native.lower().startswith("char") else sql
+                return f"trim(TRAILING ' ' FROM {sql})" if (column.native or "").lower().startswith("char") else sql
             case Kind.UUID:
                 return f"lower({sql})"
             case Kind.BINARY:

@@ -154,7 +154,11 @@ def _layout(stream: Stream) -> tuple[str, ...]:
     if maintenance is None:
         return ()
     reason = maintenance.layout_differs(stream.target, stream.policies.layout.partition_by)
-    return (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",) if reason else ()
+    return (
+        (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",)
+        if reason is not None
+        else ()
+    )
 
 
 def _position(recovered: RecoveryState) -> dict[str, Any] | None:

@@ -107,7 +107,10 @@ def _of(
         location=state.location,
         rows=state.rows,
         columns=tuple(
-            TableColumn(name=each.name, type=each.native or each.type.spark, nullable=each.nullable) for each in columns
+            TableColumn(
+                name=each.name, type=each.native if each.native is not None else each.type.spark, nullable=each.nullable
+            )
+            for each in columns
         ),
         facts=facts,
         version=state.snapshot,

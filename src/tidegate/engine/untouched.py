@@ -24,10 +24,10 @@ KEPT = frozenset({ChangeKind.DROP_COLUMN, ChangeKind.NARROW})
 """Differences that a table may keep for good: they leave nothing for a load to do."""
 
 
-def trusted(work: LoadContext, since: Position) -> tuple[Position, str]:
-    """The position as the strategy may use it, and why it claims nothing of the table's rows; empty where it does."""
-    reason = next(_doubts(work, since), "") if work.stream.strategy.restores else ""
-    return (replace(since, state=unclaimed(since.state)) if reason else since), reason
+def trusted(work: LoadContext, since: Position) -> tuple[Position, str | None]:
+    """The position as the strategy may use it, and why it claims nothing of the table's rows; None where it does."""
+    reason = next(_doubts(work, since), None) if work.stream.strategy.restores else None
+    return (since if reason is None else replace(since, state=unclaimed(since.state))), reason
 
 
 def claim(work: LoadContext) -> Mapping[str, Any]:

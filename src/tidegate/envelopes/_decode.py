@@ -57,7 +57,7 @@ def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answ
         case Kind.FLOAT:
             return f"try_cast({of.raw} AS {kind.spark})"
         case Kind.DECIMAL:
-            unsigned = column.native.endswith("unsigned")
+            unsigned = (column.native or "").endswith("unsigned")
             return _decimal(kind, of, unsigned=unsigned)
         case Kind.DATE:
             return _date(of)
@@ -79,7 +79,7 @@ def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answ
 
 
 def _text(column: Column, of: Encoded) -> str:
-    native = column.native.rpartition(".")[2].lower()
+    native = (column.native or "").rpartition(".")[2].lower()
     numbers = native.startswith(("decimal", "number", "numeric", "variablescaledecimal"))
     blanks = f"rtrim({of.raw})" if native == "bpchar" else of.raw  # PostgreSQL pads what nobody wrote
     cases = [f"WHEN {of.name} IN ('Decimal', 'VariableScaleDecimal') THEN {_number(of) if numbers else NONE}"]

@@ -190,7 +190,7 @@ class LakeProbe(FrameProbe):
         """What happened after that version up to the one that is read, or another."""
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
 
-    def enabling_statement(self) -> str:
+    def enabling_statement(self) -> str | None:
         """See `core.ports.format.ChangeFeed`."""
         return self._feed.enabling_statement(self._target)
 

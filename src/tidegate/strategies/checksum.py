@@ -203,7 +203,7 @@ class Checksum(Strategy):
         if column is None:
             return f"the source has no column {self.column!r}"
         if not column.type.covered:
-            return f"{column.name} is {column.native or column.type}, which no fingerprint covers"
+            return f"{column.name} is {column.label}, which no fingerprint covers"
         return grouping_of(self.resume(None)["method"]).incompatibility(column)
 
     def grouping(self, probe: Probe) -> Grouping:
@@ -241,7 +241,7 @@ class Checksum(Strategy):
             raise ColumnMissing(f"the source has no column {grouping.column!r}; it has {known}", column=grouping.column)
         if not column.type.covered:
             raise PlanError(
-                f"{column.name} is {column.native or column.type}, which no fingerprint covers, so it cannot determine "
+                f"{column.name} is {column.label}, which no fingerprint covers, so it cannot determine "
                 f"a row's partition",
                 hint="Choose another column, or method: whole_table.",
             )

@@ -37,7 +37,7 @@ def schema(facet: Maker, columns: Schema, *, native: bool = False, known: Collec
     fields = [
         SchemaDatasetFacetFields(
             name=column.name,
-            type=(column.native if native else "") or column.type.spark,
+            type=column.native if native and column.native is not None else column.type.spark,
             description="added by Tidegate" if known is not None and column.name not in known else None,
             ordinal_position=place,
         )

@@ -113,9 +113,7 @@ def columns(kind: str) -> tuple[Column, ...]:
     natives, without = NATIVES[kind], WITHOUT.get(kind, set())
     fine = {name for name in TYPES if "_fine_" in name and name not in natives}
     return tuple(
-        Column(name=name, type=of, native=natives.get(name, ""))
-        for name, of in TYPES.items()
-        if name not in without | fine
+        Column(name=name, type=of, native=natives.get(name)) for name, of in TYPES.items() if name not in without | fine
     )
 
 

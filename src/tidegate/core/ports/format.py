@@ -234,8 +234,8 @@ class Format(Protocol):
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout, one sentence each; of any columns if none are given."""
 
-    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:  # noqa: ARG002 - by default none can
-        """Why these columns of a table cannot get another type with all of its rows; empty where they can."""
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:  # noqa: ARG002 - by default none can
+        """Why these columns of a table cannot get another type with all of its rows; None where they can."""
         return "tables of this format keep the types of their columns"
 
     @abstractmethod
@@ -281,8 +281,8 @@ class TableMaintenance(Protocol):
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
 
-    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
-        """Why the table is not partitioned like that; empty where it is, or there is no table or nothing asked for."""
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str | None:
+        """Why the table is not partitioned like that; None where it is, or there is no table or nothing asked for."""
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, in order, found from the metadata alone; empty if there is no table.
@@ -339,8 +339,8 @@ class ChangeFeed(Protocol):
             HistoryGone: the table cannot even be compared any more with what was loaded.
         """
 
-    def enabling_statement(self, target: Target) -> str:
-        """The statement that enables the table's change data feed; empty if it is enabled."""
+    def enabling_statement(self, target: Target) -> str | None:
+        """The statement that enables the table's change data feed; None if it is enabled."""
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """The inserted rows, of a range that has nothing else."""

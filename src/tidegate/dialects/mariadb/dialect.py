@@ -191,8 +191,8 @@ class Mariadb(Connectable):
 
     def _plain(self, sql: str, column: Column) -> str:
         """The bytes in UTF-8 of a text in any character set, or of such bytes themselves."""
-        native, _, charset = column.native.partition(CHARSET)
-        if column.native.endswith(STATED):
+        native, _, charset = (column.native or "").partition(CHARSET)
+        if (column.native or "").endswith(STATED):
             return self._as_text(sql, column)
         if native.startswith("decimal"):
             return f"CAST(CAST(CAST({sql} AS {native.split()[0].upper()}) AS CHAR) AS BINARY)"
@@ -205,7 +205,7 @@ class Mariadb(Connectable):
 
     def _as_text(self, sql: str, column: Column) -> str:
         """The bytes in UTF-8 of what the server writes for any value; bytes that are no UTF-8 are an error."""
-        native = column.native.removesuffix(STATED)
+        native = (column.native or "").removesuffix(STATED)
         if CHARSET in native:
             return self._plain(sql, replace(column, native=native))
         written = sql
@@ -222,7 +222,7 @@ class Mariadb(Connectable):
 
     def _declared(self, column: Column) -> bool:
         """Whether the database itself holds the column to its precision and scale."""
-        return not column.native.endswith(STATED)
+        return not (column.native or "").endswith(STATED)
 
     def _fits(self, sql: str, kind: Type) -> str:
         whole = kind.precision - kind.scale

@@ -96,7 +96,7 @@ class Postgresql(Connectable):
                 return f"encode({sql}, 'hex')"
             case Kind.TEXT:
                 # No function of texts works on a collation in which other bytes may be equal.
-                return f'{self._plain(sql, column.native)} COLLATE "C"'
+                return f'{self._plain(sql, column.native or "")} COLLATE "C"'
             case Kind.UUID | Kind.JSON:
                 return f"({sql})::text"
             case _:
@@ -137,7 +137,7 @@ class Postgresql(Connectable):
     def comparable(self, sql: str, column: Column) -> str:
         """Texts compare by their bytes, uuids as their texts, as every engine does."""
         if column.type.kind is Kind.TEXT:
-            return f'{self._plain(sql, column.native)} COLLATE "C"'
+            return f'{self._plain(sql, column.native or "")} COLLATE "C"'
         return f'({sql})::text COLLATE "C"' if column.type.kind is Kind.UUID else sql
 
     def seek(self, sql: str, column: Column, texts: Sequence[str]) -> str | None:
@@ -213,7 +213,7 @@ class Postgresql(Connectable):
 
     def _declared(self, column: Column) -> bool:
         """Whether the database itself holds the column to its precision and scale."""
-        return "(" in column.native
+        return "(" in (column.native or "")
 
     def _fits(self, sql: str, column: Column) -> str:
         if self._declared(column):

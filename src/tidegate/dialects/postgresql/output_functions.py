@@ -47,7 +47,7 @@ def stored(sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer
         case Kind.BINARY:
             return f"try_to_binary(substr({sql}, 3), 'hex')"
         case Kind.TEXT:
-            return _text(sql, column.native.split("(", 1)[0].strip())
+            return _text(sql, (column.native or "").split("(", 1)[0].strip())
         case Kind.UUID | Kind.JSON:
             return sql
         case Kind.ARRAY:

@@ -83,7 +83,7 @@ def _refuse_without_order(dialect: Dialect, column: Column) -> None:
     """Numbers that a database keeps as texts fall into no steps."""
     if column.type.kind not in dialect.ordered:
         raise PlanError(
-            f"{column.name} is {column.native or column.type}, which has no exact order in this database, so it cannot "
+            f"{column.name} is {column.label}, which has no exact order in this database, so it cannot "
             f"be split into ranges",
             hint="Choose an integer column, or another `method:`.",
         )

@@ -57,7 +57,7 @@ class Statements:
         """The cursor's expression and a column of its type."""
         columns = [self.column(name) for name in names]
         if len({column.type for column in columns}) > 1:
-            types = ", ".join(f"{column.name} is {column.native or column.type}" for column in columns)
+            types = ", ".join(f"{column.name} is {column.label}" for column in columns)
             raise ConfigError(f"the columns of one cursor must have one type: {types}")
         quoted = [self.dialect.quote(name) for name in names]
         return (quoted[0] if len(quoted) == 1 else f"coalesce({', '.join(quoted)})"), columns[0]
@@ -352,7 +352,7 @@ class Statements:
         sql = self.dialect.quote(column.name)
         if self._by_value(column):
             return self._value(sql, column)
-        return self._value(self.dialect.text(sql, column), replace(column, type=TEXT, native=""))
+        return self._value(self.dialect.text(sql, column), replace(column, type=TEXT, native=None))
 
     def _name(self, column: Column, text: str) -> str:
         return self.dialect.literal(column.type if self._by_value(column) else TEXT, text)

@@ -107,7 +107,7 @@ class Sqlite(Connectable):
             return self.text(sql, column)
         if column.type.kind is Kind.INTEGER:
             return self._case(sql, column, (self._is_integer(sql, column.type), sql))
-        if column.native.endswith(AS_TEXT):
+        if (column.native or "").endswith(AS_TEXT):
             return f"({self.text(sql, column)}) COLLATE BINARY"
         return f"{sql} COLLATE BINARY" if column.type.kind is Kind.TEXT else sql
 
@@ -135,7 +135,7 @@ class Sqlite(Connectable):
 
     def _case(self, sql: str, column: Column, *goods: tuple[str, str]) -> str:
         """The first good form that holds, NULL for NULL, else an error that names the column, not the value."""
-        label = column.native or str(column.type)
+        label = column.label
         message = self.string(marked(f"column {column.name!r} holds a value that is not a valid {label}"))
         whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in goods)
         # SQLite has no raise outside of triggers; a bad JSON path ends the statement and is quoted in the error.
@@ -146,7 +146,7 @@ class Sqlite(Connectable):
     def _texts(self, sql: str, column: Column) -> Iterator[tuple[str, str]]:
         """A text as it is; where the project asks for it also the digits of a number from which it comes back."""
         yield self._is(sql, "text"), sql
-        if column.native.endswith(AS_TEXT):
+        if (column.native or "").endswith(AS_TEXT):
             yield self._is(sql, "integer"), f"CAST({sql} AS TEXT)"
             for printed in (f"printf('%!.{digits}g', {sql})" for digits in (FLOAT_DIGITS, FLOAT_DIGITS + 2)):
                 yield f"{self._is(sql, 'real')} AND CAST({printed} AS REAL) = {sql}", printed

@@ -79,7 +79,7 @@ class Trino(Connectable):
                 return self._digits(sql, column, "time", 15)
             case Kind.TEXT:
                 text = f"CAST({sql} AS varchar)"
-                return f"trim(TRAILING ' ' FROM {text})" if column.native.startswith("char") else text
+                return f"trim(TRAILING ' ' FROM {text})" if (column.native or "").startswith("char") else text
             case Kind.BINARY:
                 return f"lower(to_hex({sql}))"
             case Kind.JSON:
@@ -180,5 +180,5 @@ class Trino(Connectable):
 
 def _precision(column: Column) -> int:
     """Digits of a second; as many as there can be where the type does not tell."""
-    found = PRECISION.search(column.native)
+    found = PRECISION.search(column.native or "")
     return int(found[1]) if found else PICOS

@@ -84,7 +84,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
     """
     stream, probe = work.stream, work.probe
     new_columns = column_backfill.new_columns(work)
-    since, doubt = None if work.context.reads_everything or new_columns else work.recovered.vouched, ""
+    since, doubt = None if work.context.reads_everything or new_columns else work.recovered.vouched, None
     if since is not None:
         since, doubt = untouched.trusted(work, since)
     with work.journal.stage(Stage.DETECT) as tell:
@@ -104,7 +104,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if changes is not None and strategy.restores:
             state = {**changes.state, **untouched.claim(work)}
-            changes = replace(changes, state=state, reason=f"{changes.reason}: {doubt}" if doubt else changes.reason)
+            changes = replace(changes, state=state, reason=f"{changes.reason}: {doubt}" if doubt is not None else changes.reason)
         if work.context.resync:
             _need_mirror(work, changes)
         if changes is not None and new_columns:

@@ -68,7 +68,7 @@ def _refuse_irreplaceable(stream: Stream, plan: LoadPlan) -> None:
     reason = stream.format.irreplaceable(stream.target, plan.replaced)
     if plan.write.mode is not Mode.OVERWRITE:
         reason = f"rows of the table stay with this load ({plan.write.mode})"
-    if reason:
+    if reason is not None:
         raise SchemaRefused(
             f"stream {stream.name!r}: the type of {', '.join(plan.replaced)} cannot be replaced: {reason}",
             hint="Use another target, or drop the table; its next load makes it with the new types.",

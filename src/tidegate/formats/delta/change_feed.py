@@ -46,10 +46,10 @@ def between(log: Log, after: str, upto: str) -> Span:
     return Span(content=FeedContent.CHANGES)
 
 
-def enabling_statement(log: Log, location: str) -> str:
-    """The statement by which the log tells from then on which rows come; empty where it does."""
+def enabling_statement(log: Log, location: str) -> str | None:
+    """The statement that enables the change data feed; None where it is enabled."""
     if (log.snapshot().metadata.get("configuration") or {}).get(FEED, "false").lower() == "true":
-        return ""
+        return None
     return f"ALTER TABLE {by_path(location)} SET TBLPROPERTIES ('{FEED}' = 'true')"
 
 

@@ -142,11 +142,11 @@ class Delta(Format):
         """True: `replaceWhere` takes rows out of files that hold others, too, in the same commit."""
         return True
 
-    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:
-        """Why these columns cannot get another type; empty where they can, in the commit that replaces all rows."""
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:
+        """Why these columns cannot get another type; None where they can, in the commit that replaces all rows."""
         log = self._log(target)
         apart = set(table.partition_by(log.snapshot())) & set(columns) if log is not None else set()
-        return f"the table is partitioned by {', '.join(sorted(apart))}" if apart else ""
+        return f"the table is partitioned by {', '.join(sorted(apart))}" if apart else None
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings by which a session reads and writes Delta tables."""
@@ -205,8 +205,8 @@ class Delta(Format):
         """What happened to the table above one version up to another, from its log."""
         return history.between(self._need_log(target), after, upto)
 
-    def enabling_statement(self, target: Target) -> str:
-        """The statement that turns the change data feed on; empty where it is."""
+    def enabling_statement(self, target: Target) -> str | None:
+        """The statement that enables the change data feed; None where it is enabled."""
         return history.enabling_statement(self._need_log(target), self._location(target))
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
@@ -241,10 +241,10 @@ class Delta(Format):
         found = sorted(name.removeprefix(own) for name in names if name.startswith(f"{own}{SIDE}"))
         return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
 
-    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
-        """Why the table is not partitioned like that; empty where it is."""
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str | None:
+        """Why the table is not partitioned like that; None where it is."""
         log = self._log(target) if partition_by else None
-        return "" if log is None else maintenance.layout_differs(log.snapshot(), partition_by)
+        return None if log is None else maintenance.layout_differs(log.snapshot(), partition_by)
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, told by log and listing."""

@@ -48,7 +48,7 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
         ConfigError: the layout names other partitions than the table has.
     """
     snapshot = log.snapshot()
-    if reason := layout_differs(snapshot, upkeep.partition_by):
+    if (reason := layout_differs(snapshot, upkeep.partition_by)) is not None:
         # Delta would have to rewrite every file.
         raise ConfigError(
             f"table {upkeep.target}: {reason}, and Delta cannot change that of an existing table",
@@ -83,11 +83,11 @@ def live(snapshot: Snapshot) -> tuple[int, int]:
     return len(snapshot.files) + len(files), size
 
 
-def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str:
-    """Why the table is not partitioned like that; empty where it is."""
+def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str | None:
+    """Why the table is not partitioned like that; None where it is."""
     have = tuple(snapshot.metadata.get("partitionColumns") or ())
     if not wanted or tuple(each.strip() for each in wanted) == have:
-        return ""
+        return None
     return f"the table is partitioned by {', '.join(have) or 'nothing'}, but layout says {', '.join(wanted)}"
 
 

@@ -170,7 +170,7 @@ def schema(snapshot: Snapshot) -> Schema:
                 name=field["name"],
                 type=_type(field["type"], field["name"]),
                 nullable=field.get("nullable", True),
-                native=shown(field["type"]) or "",
+                native=shown(field["type"]),
                 comment=(field.get("metadata") or {}).get("comment", ""),
             )
             for field in fields(snapshot)

@@ -149,10 +149,10 @@ class Iceberg(Format):
         metadata = self._where.load(target)
         return metadata is not None and aligned(metadata.raw, grouping)
 
-    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:
-        """Why these columns cannot get another type with all of the table's rows; empty where they can."""
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:
+        """Why these columns cannot get another type with all of the table's rows; None where they can."""
         metadata = self._where.load(target)
-        return "" if metadata is None else replaced_columns.irreplaceable(metadata, columns)
+        return None if metadata is None else replaced_columns.irreplaceable(metadata, columns)
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that make the lake a catalog of a session; they may hold the catalog's password."""
@@ -236,9 +236,9 @@ class Iceberg(Format):
             raise WriteError(f"table {target} no longer exists", hint="Run again.")
         return history.between(metadata, after, upto)
 
-    def enabling_statement(self, target: Target) -> str:  # noqa: ARG002 - whatever the table is
-        """None: snapshots tell what they add."""
-        return ""
+    def enabling_statement(self, target: Target) -> str | None:  # noqa: ARG002 - whatever the table is
+        """None: snapshots say what they add."""
+        return None
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """The rows that came between two snapshots between which nothing else happened."""
@@ -275,10 +275,10 @@ class Iceberg(Format):
         """The tables that belong to a stream beside its own, asked of the catalog."""
         return tuple(replace(target, table=name) for name in self._where.tables(target, f"{target.table}{SIDE}"))
 
-    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
-        """Why the table is not partitioned like that; empty where it is."""
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str | None:
+        """Why the table is not partitioned like that; None where it is."""
         metadata = self._where.load(target) if partition_by else None
-        return "" if metadata is None else layouts.differs(metadata.raw, partition_by)
+        return None if metadata is None else layouts.differs(metadata.raw, partition_by)
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, told by metadata and manifests."""

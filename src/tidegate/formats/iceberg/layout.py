@@ -22,11 +22,11 @@ _NUMBERED = re.compile(r"(bucket|truncate)\[(\d+)\]")
 _WRITTEN = re.compile(r"(?P<word>[a-z]+)\((?:(?P<number>\d+)\s*,\s*)?(?P<column>.+)\)", re.DOTALL)
 
 
-def differs(raw: Mapping[str, Any], wanted: Sequence[str]) -> str:
-    """Why the table's partitions are not those of the layout; empty where they are or none is asked for."""
+def differs(raw: Mapping[str, Any], wanted: Sequence[str]) -> str | None:
+    """Why the table's partitions are not those of the layout; None where they are or none is asked for."""
     found, wanted = current(raw), kept(wanted, raw.get("properties") or {})
     if not wanted or [_normal(each) for each in wanted] == [_normal(each) for each in found]:
-        return ""
+        return None
     return f"the table is partitioned by {', '.join(found) or 'nothing'}, but layout says {', '.join(wanted)}"
 
 

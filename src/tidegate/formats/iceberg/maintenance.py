@@ -54,7 +54,7 @@ def survey(
     """
     if left := metadata.left(branch_prefix(upkeep.uid)):
         yield Need(step=Step.BRANCHES, reason=f"{len(left)} left by crashed loads")
-    if reason := layout.differs(metadata.raw, upkeep.partition_by):
+    if (reason := layout.differs(metadata.raw, upkeep.partition_by)) is not None:
         yield Need(step=Step.LAYOUT, reason=reason)
     current = metadata.snapshot(metadata.main)
     if current is not None:

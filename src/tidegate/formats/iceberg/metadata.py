@@ -210,7 +210,7 @@ class Metadata:
                     name=field["name"],
                     type=_type(field["type"], field["name"]),
                     nullable=not field.get("required", False),
-                    native=shown(field["type"]) or "",
+                    native=shown(field["type"]),
                     ident=str(field["id"]) if "id" in field else None,
                     comment=field.get("doc") or "",
                 )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def irreplaceable(metadata: Metadata, columns: Sequence[str]) -> str:
-    """Why these columns cannot be replaced; empty where they can."""
+def irreplaceable(metadata: Metadata, columns: Sequence[str]) -> str | None:
+    """Why these columns cannot be replaced; None where they can."""
     names = {field["id"]: field["name"] for field in metadata.fields()}
     wanted = {number for number, name in names.items() if name in columns}
     kinds = {"partition-specs": "partitioned", "sort-orders": "sorted"}
@@ -36,7 +36,7 @@ def irreplaceable(metadata: Metadata, columns: Sequence[str]) -> str:
             return f"the table is or was {word} by {', '.join(used)}"
     if "schema.name-mapping.default" in metadata.properties:
         return "files of the table that another tool wrote know columns by their names alone"
-    return ""
+    return None
 
 
 def refuse_connect(session: SparkSession, columns: Sequence[str]) -> None:

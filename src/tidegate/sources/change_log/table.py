@@ -33,7 +33,7 @@ class Table(Probe, Protocol):
     def between(self, after: str, upto: str | None = None) -> Span:
         """See `core.ports.format.ChangeFeed`; up to the version that is read unless given."""
 
-    def enabling_statement(self) -> str:
+    def enabling_statement(self) -> str | None:
         """See `core.ports.format.ChangeFeed`."""
 
     def read_changes(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
@@ -91,7 +91,7 @@ class TableLog(OpenLog):
         """
         now = self._table.version() or EMPTY
         after = self._read_before(state)
-        if statement := self._table.enabling_statement():
+        if (statement := self._table.enabling_statement()) is not None:
             raise ConfigError(
                 f"{self.label} does not record which events are added to it: its change data feed is off",
                 hint=f"Let Spark run `{statement}`, then `tidegate run STREAM`.",

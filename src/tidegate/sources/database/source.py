@@ -297,7 +297,7 @@ def _asked(
     dialect = statements.dialect
     names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
     asked = [column for column in statements.schema if column.name in names or _in(column, dialect, predicates)]
-    if not all(known.match(column.native) for column in asked):
+    if not all(known.match(column.native or "") for column in asked):
         within = dialect.quote("within")
         return [f"({' OR '.join(f'({each})' for each in predicates)}) AS {within}"], [within]
     place = [dialect.place] if any(dialect.place in predicate for predicate in predicates) else []

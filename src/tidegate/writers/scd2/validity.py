@@ -87,7 +87,7 @@ def type_of(columns: Schema, sequence: Sequence[str], *, far: str | None) -> Typ
     found = [needed(columns, name, "sequence_by") for name in sequence]
     first = found[0].type
     if first.kind not in DATING or any(each.type != first for each in found):
-        listed = ", ".join(f"{each.name} is {each.native or each.type}" for each in found)
+        listed = ", ".join(f"{each.name} is {each.label}" for each in found)
         raise SchemaRefused(
             f"write: scd2 cannot date versions by {listed}",
             hint="Use columns of one type, a timestamp, a date or an integer: `write: {kind: scd2, sequence_by: …}`.",
