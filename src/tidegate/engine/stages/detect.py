@@ -104,7 +104,8 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if changes is not None and strategy.restores:
             state = {**changes.state, **untouched.claim(work)}
-            changes = replace(changes, state=state, reason=f"{changes.reason}: {doubt}" if doubt is not None else changes.reason)
+            reason = changes.reason if doubt is None else f"{changes.reason}: {doubt}"
+            changes = replace(changes, state=state, reason=reason)
         if work.context.resync:
             _need_mirror(work, changes)
         if changes is not None and new_columns:
