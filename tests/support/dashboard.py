@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import SimpleQueue
 
-from sqlalchemy import insert
+from sqlalchemy import Connection, insert
 
 from tidegate import Project
 from tidegate.core.health import Health
@@ -19,7 +19,16 @@ from tidegate.core.position import Position
 from tidegate.engine.events import Event
 from tidegate.engine.overview import recorded
 from tidegate.registry.reader import RegistryReader
-from tidegate.registry.tables import intervals, object_info, positions, runs, tasks
+from tidegate.registry.tables import (
+    intervals,
+    object_info,
+    plans,
+    positions,
+    run_totals,
+    runs,
+    status_change_log,
+    tasks,
+)
 from tidegate.service.web.port import Action
 
 SECRET = "Tr0ub4dor-and-3"
@@ -132,10 +141,10 @@ def seeded(
     return service
 
 
-def _fill(connection, number: int, object_id: int, many: int, spaced: timedelta) -> None:
+def _fill(connection: Connection, number: int, object_id: int, many: int, spaced: timedelta) -> None:
     chance, now, state = random.Random(number), datetime.now(UTC), state_of(number)
     back = {"delayed": timedelta(hours=2, minutes=20), "error": timedelta(hours=5)}.get(state, timedelta(minutes=12))
-    rows, made = [], []
+    rows = []
     for place in range(many):
         at = now - back - spaced * (many - 1 - place)
         last = place == many - 1
@@ -148,50 +157,114 @@ def _fill(connection, number: int, object_id: int, many: int, spaced: timedelta)
         outcome = "running" if last and state == "running" else outcome
         run_id = uuid.UUID(int=chance.getrandbits(128)).hex
         rows.append(_run(object_id, run_id, at, outcome, number, chance))
-        made += _tasks(object_id, run_id, at, chance) if outcome == "loaded" else []
     connection.execute(insert(runs), rows)
-    connection.execute(insert(tasks), made[-60:])
-    parts = [("done", 700), ("unverified", 300), ("stale", 20), ("empty", 0), ("failed", 4)]
-    connection.execute(
-        insert(intervals),
-        [
-            {
-                "object_id": object_id,
-                "after_value": f"2025-03-{day:02} 00:00:00",
-                "upto_value": f"2025-03-{day + 1:02} 00:00:00",
-                "state_cd": "done" if day < 20 else parts[day % 4][0],
-                "row_count": parts[day % 4][1],
-                "updated_ts": now,
-            }
-            for day in range(1, 28)
-        ],
-    )
-    through = "2025-03-28 00:00:00"
+    loads = [(f"{chance.getrandbits(128):032x}", run) for run in rows if run["outcome"] == "loaded"]
+    connection.execute(insert(tasks), [_task(object_id, run, chance) for _, run in loads])
+    connection.execute(insert(plans), [_plan(object_id, load_id, run, number) for load_id, run in loads])
+    connection.execute(insert(positions), [_position(object_id, place, *load) for place, load in enumerate(loads, 1)])
+    connection.execute(insert(status_change_log), [each for run in rows for each in _changes(object_id, run)])
+    connection.execute(insert(run_totals), _totals(object_id, rows))
+    connection.execute(insert(intervals), _intervals(object_id, number, now))
+    told = {"loaded_through": THROUGH, "verified_through": THROUGH, "verified_ts": now - back}
+    connection.execute(object_info.update().where(object_info.c.object_id == object_id).values(told))
+
+
+def _totals(object_id: int, made: list[dict]) -> list[dict]:
+    sums: dict[tuple[str, str], float] = {}
+    for run in made:
+        told = run["outcome_payload"] or {}
+        found = {
+            ("runs", run["outcome"]): 1,
+            **{("seconds", key): each for key, each in told.get("seconds", {}).items()},
+        }
+        found |= {("rows", key[5:]): each for key, each in told.items() if key.startswith("rows_")}
+        for key, each in found.items():
+            sums[key] = sums.get(key, 0) + each
+    return [{"object_id": object_id, "measure": key[0], "label": key[1], "value": each} for key, each in sums.items()]
+
+
+THROUGH = "2025-03-28 00:00:00"
+
+
+def day(number: int) -> str:
+    return f"2025-03-{number:02} 00:00:00"
+
+
+def _intervals(object_id: int, number: int, now: datetime) -> list[dict]:
+    """As the ledger keeps them, neighbours in one state as one; streams of every fifth number lack something."""
+    late = ["done", "unverified", "stale", "empty"] if number % 5 == 0 else ["unverified"]
+    ends = [day(each) for each in range(20, 28, 8 // len(late))]
+    parts = [(None, day(1), "done"), (day(1), day(20), "done"), *zip(ends, [*ends[1:], THROUGH], late, strict=True)]
+    facts = {"object_id": object_id, "updated_ts": now}
+    return [
+        {"after_value": after, "upto_value": upto, "state_cd": state, "row_count": 100 * place} | facts
+        for place, (after, upto, state) in enumerate(parts)
+    ]
+
+
+def _position(object_id: int, sequence: int, load_id: str, run: dict) -> dict:
     position = Position(
-        sequence=9,
-        load_id="a" * 32,
+        sequence=sequence,
+        load_id=load_id,
         kind="watermark",
         source="shop",
-        state={"after": through},
-        loaded_through=through,
+        state={"cursor": ["updated_at"], "value": THROUGH, "window": None, "nulls": None},
+        loaded_through=THROUGH,
     )
-    connection.execute(
-        insert(positions).values(
-            object_id=object_id,
-            revision=1,
-            sequence=9,
-            load_id="a" * 32,
-            position=position.to_json(),
-            snapshot="4711",
-            verified=True,
-            recorded_ts=now - back,
-        )
-    )
-    connection.execute(
-        object_info.update()
-        .where(object_info.c.object_id == object_id)
-        .values(loaded_through=through, verified_through=through, verified_ts=now - back)
-    )
+    return {
+        "object_id": object_id,
+        "revision": sequence,
+        "sequence": sequence,
+        "load_id": load_id,
+        "position": position.to_json(),
+        "snapshot": "4711",
+        "verified": True,
+        "recorded_ts": run["finished_ts"],
+    }
+
+
+def _plan(object_id: int, load_id: str, run: dict, number: int) -> dict:
+    """What the pages read of a plan, and the columns of a usual table."""
+    rows = run["row_count"]
+    kind = {"kind": "integer", "bits": 64, "precision": 0, "scale": 0, "element": None}
+    columns = [
+        {"name": f"column_{place}", "type": kind, "nullable": True, "native": "bigint", "ident": None, "comment": ""}
+        for place in range(12)
+    ]
+    changes = {
+        "slices": [{"cursor": ["updated_at"], "after": "2025-03-27 00:00:00", "upto": THROUGH, "nulls": False}],
+        "rows": rows,
+        "reason": f"{rows:,} rows with updated_at up to {THROUGH}",
+        "edge": {"upto": THROUGH, "held_by": [], "final": True},
+    }
+    added = {"kind": "added", "name": "column_11", "to": "bigint"}
+    plan = {
+        "load_id": load_id,
+        "changes": changes,
+        "position": {"schema": "ca6415047d797b2f", "loaded_through": THROUGH},
+        "columns": {"columns": columns, "digest": "ca6415047d797b2f"},
+        "write": {"mode": "merge_on_read", "reason": f"{rows:,} of 1,204,511 rows change", "prune": []},
+        "schema_changes": [added] if number % 2 else [],
+    }
+    return {
+        "load_id": load_id,
+        "object_id": object_id,
+        "run_id": run["run_id"],
+        "plan": plan,
+        "status_cd": "PUBLISHED",
+        "created_ts": run["started_ts"] + timedelta(seconds=0.2),
+        "finished_ts": run["finished_ts"],
+    }
+
+
+def _changes(object_id: int, run: dict) -> list[dict]:
+    ended = "OK" if run["outcome"] in ("loaded", "unchanged") else "ERROR"
+    said = [("OK", "RUNNING", run["started_ts"])]
+    said += [("RUNNING", ended, run["finished_ts"])] if run["finished_ts"] else []
+    return [
+        {"object_id": object_id, "old_status": old, "new_status": new, "changed_ts": at, "changed_by": "etl@host:7"}
+        for old, new, at in said
+    ]
 
 
 def _run(object_id: int, run_id: str, at: datetime, outcome: str, number: int, chance: random.Random) -> dict:
@@ -237,22 +310,21 @@ def _run(object_id: int, run_id: str, at: datetime, outcome: str, number: int, c
         "outcome_payload": payload if ended else None,
         "error": error,
         "row_count": moved if ended else None,
+        "rows_read": moved if ended else None,
         "bytes_read": moved * 90 if ended else None,
         "seconds": took["total"] if ended else None,
     }
 
 
-def _tasks(object_id: int, run_id: str, at: datetime, chance: random.Random) -> list[dict]:
+def _task(object_id: int, run: dict, chance: random.Random) -> dict:
     sides = f"tg1:{chance.randint(10, 9999)}:1a2b3c4d5e:6f708192a3:b4c5d6e7f8:091a2b3c4d"
-    facts = {
+    return {
         "source_object_id": object_id,
         "target_object_id": object_id,
-        "run_id": run_id,
+        "run_id": run["run_id"],
         "status_cd": "OK",
-        "start_ts": at + timedelta(seconds=1),
-        "finish_ts": at + timedelta(seconds=9),
-    }
-    load = {
+        "start_ts": run["started_ts"] + timedelta(seconds=1),
+        "finish_ts": run["started_ts"] + timedelta(seconds=9),
         "task_type": "load",
         "extract_group_id": "(2025-03-27, 2025-03-28]",
         "result_payload": {
@@ -265,4 +337,3 @@ def _tasks(object_id: int, run_id: str, at: datetime, chance: random.Random) -> 
             "columns_not_covered": ["shape"],
         },
     }
-    return [{**facts, **load}]

@@ -7,13 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.logs import LogFormat
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import COLOURS
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
+from tidegate.engine.run_log import Seldom
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tidegate")
 BOUNDARY = (Moment.START, Moment.PUBLISHED, Moment.DONE)
-SELDOM = 10.0
-"""Seconds between two lines of a pipe that tell how far one stage is."""
 
 
 @contextmanager
@@ -44,27 +42,11 @@ def progress(shell: Shell, *, with_json: bool = True) -> Iterator[Listener]:
         yield _Lines(shell.redact)
 
 
-@dataclass(kw_only=True)
-class _Seldom:
-    """Of the events that tell how far a stage is, one every `SELDOM` seconds a stream; all others."""
-
-    shown_at: dict[str, float] = field(default_factory=dict)
-
-    def passes(self, event: Event) -> bool:
-        if event.moment is not Moment.WORKING:
-            self.shown_at.pop(event.stream, None)
-        elif event.share is not None:
-            if event.seconds - self.shown_at.get(event.stream, 0.0) < SELDOM:
-                return False
-            self.shown_at[event.stream] = event.seconds
-        return True
-
-
 class _Records:
     """A record of the log for each event."""
 
     def __init__(self) -> None:
-        self._seldom = _Seldom()
+        self._seldom = Seldom()
 
     def __call__(self, event: Event) -> None:
         if not self._seldom.passes(event):
@@ -85,7 +67,7 @@ class _Lines:
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
-        self._seldom = _Seldom()
+        self._seldom = Seldom()
 
     def __call__(self, event: Event) -> None:
         if not self._seldom.passes(event):
@@ -159,6 +141,8 @@ class _Live:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, event: Event) -> None:
+        if event.moment is Moment.BESIDE:
+            return
         number, of = event.place
         name = event.stream if of == 1 else f"[{number}/{of}] {event.stream}"
         if event.moment is Moment.ENDED:

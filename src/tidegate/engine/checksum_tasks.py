@@ -191,7 +191,8 @@ def _existing(stream: Stream, context: RunContext) -> str | None:
     open_tasks = context.registry.tasks(stream.uid, Status.RUNNING, limit=1)
     if open_tasks:
         return f"a task {open_tasks[0].task_type} of the stream is open; a run closes tasks left by a crash"
-    holder = next((known.held_by for known in context.registry.status() if known.uid == stream.uid), None)
+    known = context.registry.status(with_gaps=False)
+    holder = next((each.held_by for each in known if each.uid == stream.uid), None)
     return f"{holder} is working on the stream" if holder else None
 
 

@@ -158,19 +158,21 @@ def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: dateti
     uids = [each.uid for each in streams]
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
-    found = (_proof(registry, each, tasks.get(each.uid, {})) for each in streams)
+    positions = registry.ask(lambda connection: recent.newest_positions(connection, uids))
+    found = (_proof(each, positions.get(each.uid), tasks.get(each.uid, {})) for each in streams)
     return ProofReport(made_at=now, version=extras.version(), streams=tuple(found))
 
 
-def _proof(registry: RegistryReader, status: StreamStatus, tasks: Mapping[str, Any]) -> StreamProof:
-    position = registry.position(status.uid)
+def _proof(
+    status: StreamStatus, position: tuple[Mapping[str, Any], str | None] | None, tasks: Mapping[str, Any]
+) -> StreamProof:
     loads = [tasks[kind] for kind in LOADS if kind in tasks]
     load = max(loads, key=lambda task: task.task_id, default=None)
     whole, repair = tasks.get(COMPARISON), tasks.get(REPAIR)
     compared = None if whole is None else _comparison(whole, equal=bool(whole.result_payload["equal"]))
     mended = repair is not None and (whole is None or repair.task_id > whole.task_id)
     complete = mended and repair is not None and not repair.result_payload.get("left")
-    snapshot = position.snapshot if position is not None else None
+    document, snapshot = position or (None, None)
     return StreamProof(
         stream=status.stream,
         source=status.source,
@@ -183,7 +185,7 @@ def _proof(registry: RegistryReader, status: StreamStatus, tasks: Mapping[str, A
         ),
         snapshot=snapshot,
         loaded_through=status.loaded_through,
-        position=position.position.to_dict() if position is not None else None,
+        position=document,
         whole=compared,
         moved=None if load is None else _comparison(load, equal=True),
         repaired_at=repair.finish_ts if repair is not None else None,

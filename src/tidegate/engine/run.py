@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from tidegate.core.outcome import Outcome
 from tidegate.core.report import RunReport
@@ -24,6 +25,7 @@ from tidegate.engine.lease import turn
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
+from tidegate.engine.run_log import RunLog
 from tidegate.engine.stream import Stream
 from tidegate.errors import InternalError, RegistryError, TidegateError, interrupted
 from tidegate.registry.leases import Lease
@@ -91,11 +93,11 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place
         KeyboardInterrupt: as it came; the registry says of the stream that it was interrupted.
     """
     began = time.monotonic()
-    run_listener = context.listener(stream, Command.RUN, listener)
-    journal = Journal(stream=stream.name, listener=run_listener, place=place, halted=context.interrupted)
+    lines = RunLog(listener=context.listener(stream, Command.RUN, listener), redact=context.redact, now=context.now)
+    journal = Journal(stream=stream.name, listener=lines, place=place, halted=context.interrupted)
     journal.begin()
     try:
-        outcome = _under_lease(stream, context, journal, began)
+        outcome = _under_lease(stream, context, journal, lines, began)
     except TidegateError as error:
         outcome = outcome_of(stream, failure(stream, error, context.redact), _seconds(journal, began))
     except KeyboardInterrupt:
@@ -105,17 +107,16 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place
     return outcome
 
 
-def _under_lease(stream: Stream, context: RunContext, journal: Journal, began: float) -> Outcome:
+def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: RunLog, began: float) -> Outcome:
     registry, backfills = context.registry, context.registry.backfills
     registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
     with turn(registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
         registry.start_run(context.run_id, stream.uid)
         try:
             registry.close_crashed(stream.uid, keep_run=context.run_id)
-            combine_consecutive = catch_up.combine_consecutive(
-                lambda each: _attempts(stream, each, lease, journal), context
-            )
-            outcome = outcome_of(stream, combine_consecutive, _seconds(journal, began))
+            with lines.saved(partial(registry.keep_log, stream.uid, context.run_id)):
+                combined = catch_up.combine_consecutive(lambda each: _attempts(stream, each, lease, journal), context)
+            outcome = outcome_of(stream, combined, _seconds(journal, began))
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
             with suppress(RegistryError):

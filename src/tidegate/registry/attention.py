@@ -27,7 +27,7 @@ class Notes:
     pauses: Mapping[int, Row[Any]]
     acknowledgements: Mapping[int, Row[Any]]
 
-    def of(self, object_id: int, run: Row[Any] | None) -> dict[str, Any]:
+    def of(self, object_id: int, run: Any) -> dict[str, Any]:
         """The fields of `StreamStatus`; an error of a later run was not seen by an earlier acknowledgement."""
         paused, seen = self.pauses.get(object_id), self.acknowledgements.get(object_id)
         found: dict[str, Any] = {}

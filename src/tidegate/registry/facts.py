@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from tidegate.registry.newest import newest
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
@@ -68,20 +69,14 @@ def _whole(task: Any) -> bool:
 
 def _last_good(connection: Connection) -> dict[int, Any]:
     """By stream its last run that loaded or found nothing new: two looks into an index each."""
-    wanted = [runs.c[name] for name in ("object_id", "started_ts", "finished_ts", "outcome_payload")]
+    wanted = ("started_ts", "finished_ts", "outcome_payload")
     found: dict[int, Any] = {}
-    for outcome in GOOD:
-        newest = (
-            select(func.max(runs.c.finished_ts))
-            .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome == outcome)
-            .correlate(object_info)
-            .scalar_subquery()
-        )
-        same = (runs.c.object_id == object_info.c.object_id) & (runs.c.outcome == outcome)
-        for row in connection.execute(select(*wanted).join(object_info, same & (runs.c.finished_ts == newest))):
-            other = found.get(row.object_id)
-            if other is None or other.finished_ts < row.finished_ts:
-                found[row.object_id] = row
+    later = runs.alias()
+    for outcome, other in zip(GOOD, reversed(GOOD), strict=True):
+        # Documents are large: only that of the later of the two is read.
+        mine = (later.c.object_id == runs.c.object_id) & (later.c.outcome == other)
+        after = select(later.c.run_id).where(mine, later.c.finished_ts > runs.c.finished_ts).exists()
+        found |= newest(connection, runs.c.finished_ts, wanted, of=[runs.c.outcome == outcome], only=[~after])
     return found
 
 

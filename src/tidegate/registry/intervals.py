@@ -9,12 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select
+from sqlalchemy import Connection, Row, ScalarSelect, Select, delete, insert, select
 
 from tidegate.core.backfill import Progress
 from tidegate.core.intervals import GAPS, Gap, Interval, Intervals, Known, slices_of
-from tidegate.registry.tables import backfill_chunks, backfills, intervals, plans, positions, tasks
+from tidegate.registry.tables import backfill_chunks, backfills, intervals, object_info, plans, positions, tasks
 from tidegate.registry.values import PlanStatus, Status
+
+STREAMS_AT_ONCE = 500
+"""A query names no more of them."""
 
 
 def read(connection: Connection, object_id: int) -> Intervals:
@@ -83,39 +86,58 @@ def with_failures(connection: Connection, stream: Row[Any], *, failing: bool) ->
         stream: its row of `object_info`.
         failing: the stream's last run did not end well.
     """
-    found = read(connection, stream.object_id)
-    plan = _unpublished(connection, stream.object_id) if failing else None
-    if plan is not None:
-        found = found.failed(slices_of(plan["changes"]), stream.loaded_through)
-    for chunk in connection.execute(_unloaded().where(backfills.c.object_id == stream.object_id)):
-        known = Known.FAILED if chunk.status_cd == Progress.FAILED else Known.STALE
-        found = found.painted(Interval(after=chunk.after_value, upto=chunk.upto_value, known=known))
-    return found
+    return _with_failures(connection, [stream], {stream.object_id} if failing else set())[stream.object_id]
 
 
 def gaps(connection: Connection, streams: Sequence[Row[Any]], failing: Collection[int]) -> dict[int, tuple[Gap, ...]]:
     """What each stream lacks, by its number; asked closely only of streams that are not as they should be."""
-    asked = select(intervals.c.object_id).where(intervals.c.state_cd.in_(sorted(GAPS)))
+    asked = select(intervals.c.object_id).where(intervals.c.state_cd.in_(sorted(GAPS))).distinct()
     suspects = {
         *failing,
         *connection.scalars(asked),
         *connection.scalars(_unloaded().with_only_columns(backfills.c.object_id)),
     }
     found: dict[int, tuple[Gap, ...]] = {}
-    for stream in streams:
-        if stream.object_id not in suspects:
-            continue
-        parts = with_failures(connection, stream, failing=stream.object_id in failing).gaps
-        failed = _failed_partitions(connection, stream.object_id) if stream.checksum_method is not None else []
-        found[stream.object_id] = (
-            *(Gap(label=part.label, known=part.known) for part in parts),
-            *(Gap(label=label, known=Known.FAILED) for label in failed),
-        )
+    close = [stream for stream in streams if stream.object_id in suspects]
+    for first in range(0, len(close), STREAMS_AT_ONCE):
+        some = close[first : first + STREAMS_AT_ONCE]
+        known = _with_failures(connection, some, failing)
+        parted = [stream.object_id for stream in some if stream.checksum_method is not None]
+        failed = _failed_partitions(connection, parted) if parted else {}
+        for number, parts in known.items():
+            found[number] = (
+                *(Gap(label=part.label, known=part.known) for part in parts.gaps),
+                *(Gap(label=label, known=Known.FAILED) for label in sorted(failed.get(number, ()))),
+            )
     return found
 
 
-def _failed_partitions(connection: Connection, object_id: int) -> list[str]:
-    """The partitions whose last load failed, by label."""
+def _with_failures(
+    connection: Connection, streams: Sequence[Row[Any]], failing: Collection[int]
+) -> dict[int, Intervals]:
+    """By stream's number what `with_failures` says of it."""
+    numbers = [stream.object_id for stream in streams]
+    parts: dict[int, list[Interval]] = {number: [] for number in numbers}
+    for row in connection.execute(select(intervals).where(intervals.c.object_id.in_(numbers))):
+        parts[row.object_id].append(_interval(row))
+    found = {number: Intervals.of(each) for number, each in parts.items()}
+    lost = _unpublished(connection, [number for number in numbers if number in failing])
+    for stream in streams:
+        plan = lost.get(stream.object_id)
+        if plan is not None:
+            slices = slices_of(plan["changes"])
+            found[stream.object_id] = found[stream.object_id].failed(slices, stream.loaded_through)
+    for chunk in connection.execute(
+        _unloaded().where(backfills.c.object_id.in_(numbers)).add_columns(backfills.c.object_id)
+    ):
+        known = Known.FAILED if chunk.status_cd == Progress.FAILED else Known.STALE
+        part = Interval(after=chunk.after_value, upto=chunk.upto_value, known=known)
+        found[chunk.object_id] = found[chunk.object_id].painted(part)
+    return found
+
+
+def _failed_partitions(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str]]:
+    """By stream's number the partitions whose last load failed, by label."""
     later = tasks.alias()
     newer = select(later.c.task_id).where(
         later.c.target_object_id == tasks.c.target_object_id,
@@ -123,25 +145,41 @@ def _failed_partitions(connection: Connection, object_id: int) -> list[str]:
         later.c.extract_group_id == tasks.c.extract_group_id,
         later.c.task_id > tasks.c.task_id,
     )
-    asked = select(tasks.c.extract_group_id).where(
-        tasks.c.target_object_id == object_id,
+    asked = select(tasks.c.target_object_id, tasks.c.extract_group_id).where(
+        tasks.c.target_object_id.in_(numbers),
         tasks.c.task_type == "load_partition",
         tasks.c.status_cd == Status.ERROR,
+        tasks.c.extract_group_id.is_not(None),
         ~newer.exists(),
     )
-    return sorted(label for label in connection.scalars(asked) if label is not None)
+    found: dict[int, list[str]] = {}
+    for number, label in connection.execute(asked):
+        found.setdefault(number, []).append(label)
+    return found
 
 
-def _unpublished(connection: Connection, object_id: int) -> Mapping[str, Any] | None:
-    """The newest plan, if it was made after the position and never landed."""
-    newest = select(plans).where(plans.c.object_id == object_id)
-    row = connection.execute(newest.order_by(plans.c.created_ts.desc(), plans.c.load_id).limit(1)).one_or_none()
-    if row is None or row.status_cd == PlanStatus.PUBLISHED:
-        return None
-    since = select(positions.c.recorded_ts).where(positions.c.object_id == object_id)
-    moved_at = connection.scalar(since.order_by(positions.c.revision.desc()).limit(1))
-    plan: Mapping[str, Any] = row.plan
-    return plan if moved_at is None or moved_at <= row.created_ts else None
+def _unpublished(connection: Connection, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+    """By stream's number its newest plan, if it was made after the position and never landed."""
+    if not numbers:
+        return {}
+    mine, other, known = object_info.c.object_id, plans.alias().c, positions.c
+    newest = select(other.load_id).where(other.object_id == mine).order_by(other.created_ts.desc(), other.load_id)
+    moved_at = select(known.recorded_ts).where(known.object_id == mine).order_by(known.revision.desc())
+    query = (
+        select(plans.c.object_id, plans.c.plan, plans.c.created_ts, _first(moved_at).label("moved_at"))
+        .select_from(plans)
+        .join(object_info, plans.c.load_id == _first(newest))
+        .where(mine.in_(numbers), plans.c.status_cd != PlanStatus.PUBLISHED)
+    )
+    return {
+        row.object_id: row.plan
+        for row in connection.execute(query)
+        if row.moved_at is None or row.moved_at <= row.created_ts
+    }
+
+
+def _first(query: Select[Any]) -> ScalarSelect[Any]:
+    return query.limit(1).correlate(object_info).scalar_subquery()
 
 
 def _unloaded() -> Select[Any]:

@@ -63,6 +63,7 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         "outcome_payload": document,
         "error": document["error"],
         "row_count": outcome.rows_inserted + outcome.rows_updated + outcome.rows_deleted,
+        "rows_read": outcome.rows_read,
         "bytes_read": outcome.bytes_read,
         "seconds": outcome.seconds.get("total"),
     }

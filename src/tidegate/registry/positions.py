@@ -243,7 +243,7 @@ def _newest(connection: Connection, object_id: int) -> Row[Any] | None:
 
 
 def _mark(row: Row[Any] | None) -> tuple[int, str] | None:
-    return None if row is None or row.position is None else _identity(_parse(row))
+    return None if row is None or row.position is None else _identity(parsed(row))
 
 
 def _readable_mark(row: Row[Any] | None) -> tuple[int, str] | None:
@@ -272,7 +272,8 @@ def _log(
     streams.log(connection, object_id, (old, new), stamp, reason=reason)
 
 
-def _parse(row: Row[Any]) -> Position:
+def parsed(row: Any) -> Position:
+    """The position of a row. Raises RegistryError where it cannot be read."""
     try:
         return Position.from_json(row.position)
     except ValueError as error:
@@ -284,7 +285,7 @@ def _parse(row: Row[Any]) -> Position:
 
 def _registered(row: Row[Any]) -> RegisteredPosition:
     return RegisteredPosition(
-        position=_parse(row),
+        position=parsed(row),
         sequence=row.sequence,
         snapshot=row.snapshot,
         table_uuid=row.table_uuid,

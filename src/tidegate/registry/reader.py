@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
-from tidegate.registry import attention, checksums, files, positions, views
+from tidegate.registry import attention, checksums, files, logs, positions, views
 from tidegate.registry.database import Database
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.facts import facts as run_facts
+from tidegate.registry.logs import KeptLog
 from tidegate.registry.migrate import require_schema
 from tidegate.registry.recent_history import RecentHistory, recent_history
 from tidegate.registry.tables import object_info, plans
@@ -139,14 +140,20 @@ class RegistryReader:
         with self._database.read() as connection:
             return next(iter(views.history(connection, uid, 1, run_id=run_id)), None)
 
-    def status(self, *, with_gaps: bool = True) -> list[StreamStatus]:
+    def log(self, uid: str, run_id: str) -> KeptLog:
+        """The log of one run of the stream; without lines where none is kept."""
+        with self._database.read() as connection:
+            return logs.of_run(connection, uid, run_id)
+
+    def status(self, *, with_gaps: bool = True, stream: str | None = None) -> list[StreamStatus]:
         """Every stream, by name.
 
         Args:
-            with_gaps: with what each table lacks, which takes queries for each stream that lacks something.
+            with_gaps: with what each table lacks.
+            stream: only those of this name: one, or more where its table was moved.
         """
         with self._database.read() as connection:
-            return views.status(connection, with_gaps=with_gaps)
+            return views.status(connection, with_gaps=with_gaps, stream=stream)
 
     def facts(self) -> dict[str, RunFacts]:
         """What metrics and alerts know of every stream, by its uid."""

@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Row, String, func, select, type_coerce
 
 from tidegate.core.outcome import Result
+from tidegate.registry.positions import parsed
 from tidegate.registry.tables import (
     backfill_chunks,
     backfills,
     checksums,
     object_info,
     plans,
+    positions,
     runs,
     status_change_log,
     tasks,
@@ -123,34 +125,48 @@ def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str
     return found
 
 
+def newest_positions(connection: Connection, uids: Sequence[str]) -> dict[str, tuple[Mapping[str, Any], str | None]]:
+    """By stream its newest position, as `Position.to_dict` has it, and the table's version; those that have one.
+
+    Raises:
+        RegistryError: one of them cannot be read.
+    """
+    newest = select(func.max(positions.c.revision)).where(positions.c.object_id == object_info.c.object_id)
+    same = positions.c.revision == newest.correlate(object_info).scalar_subquery()
+    query = select(object_info.c.uid, positions.c.position, positions.c.snapshot, positions.c.object_id)
+    query = query.join(positions, (positions.c.object_id == object_info.c.object_id) & same)
+    query = query.where(object_info.c.uid.in_(uids), positions.c.position.is_not(None))
+    return {row.uid: (parsed(row).to_dict(), row.snapshot) for row in connection.execute(query)}
+
+
 def last_tasks(
     connection: Connection, uids: Sequence[str], kind: str, *which: ColumnElement[bool]
 ) -> dict[str, Row[Any]]:
     """By stream its last task of this type that ended well, of those that fulfil the conditions."""
     of_stream = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
-    newest = select(func.max(tasks.c.task_id)).where(*of_stream, tasks.c.status_cd == "OK", *which)
-    query = select(object_info.c.uid, tasks).join(
-        tasks, tasks.c.task_id == newest.correlate(object_info).scalar_subquery()
-    )
+    newest = select(tasks.c.task_id).where(*of_stream, tasks.c.status_cd == "OK", *which)
+    first = newest.order_by(tasks.c.task_id.desc()).limit(1).correlate(object_info).scalar_subquery()
+    query = select(object_info.c.uid, tasks).join(tasks, tasks.c.task_id == first)
     return {row.uid: row for row in connection.execute(query.where(object_info.c.uid.in_(uids)))}
 
 
 def largest_reads(connection: Connection, uids: Sequence[str], since: datetime) -> dict[str, tuple[int, float]]:
     """By stream the run since then that read most: its rows and its seconds; those that read rows only."""
-    rows = runs.c.outcome_payload["rows_read"].as_integer()
+    which = (runs.c.started_ts >= since, runs.c.outcome == Result.LOADED, runs.c.rows_read > 0)
+    most = select(runs.c.object_id, func.max(runs.c.rows_read).label("rows")).where(*which).group_by(runs.c.object_id)
+    largest = most.subquery()
     query = (
-        select(object_info.c.uid, rows.label("rows"), runs.c.seconds)
+        select(object_info.c.uid, runs.c.rows_read, runs.c.seconds)
         .join(object_info, object_info.c.object_id == runs.c.object_id)
-        .where(object_info.c.uid.in_(uids), runs.c.started_ts >= since, runs.c.outcome == Result.LOADED, rows > 0)
-        .order_by(rows)
+        .join(largest, (largest.c.object_id == runs.c.object_id) & (largest.c.rows == runs.c.rows_read))
+        .where(object_info.c.uid.in_(uids), *which)
     )
-    return {row.uid: (int(row.rows), float(row.seconds or 0)) for row in connection.execute(query)}
+    return {row.uid: (int(row.rows_read), float(row.seconds or 0)) for row in connection.execute(query)}
 
 
 def reading(connection: Connection, uids: Sequence[str], since: datetime) -> dict[str, tuple[int, int, int, float]]:
     """By stream what its good runs since then read: runs, rows, bytes, seconds."""
-    rows = runs.c.outcome_payload["rows_read"].as_integer()
-    totals = (func.count(), func.sum(rows), func.sum(runs.c.bytes_read), func.sum(runs.c.seconds))
+    totals = (func.count(), func.sum(runs.c.rows_read), func.sum(runs.c.bytes_read), func.sum(runs.c.seconds))
     query = (
         select(object_info.c.uid, *totals)
         .join(object_info, object_info.c.object_id == runs.c.object_id)
@@ -166,6 +182,7 @@ def reading(connection: Connection, uids: Sequence[str], since: datetime) -> dic
 def backfill_progress(connection: Connection, limit: int = 50) -> list[Row[Any]]:
     """The newest backfills with their chunks counted: all, done, failed, and the rows of those that are done."""
     done = backfill_chunks.c.status_cd == "DONE"
+    newest = select(backfills.c.backfill_id).order_by(backfills.c.backfill_id.desc()).limit(limit)
     query = (
         select(
             backfills.c.backfill_id,
@@ -180,6 +197,7 @@ def backfill_progress(connection: Connection, limit: int = 50) -> list[Row[Any]]
             func.sum(backfill_chunks.c.row_count).filter(done).label("rows"),
         )
         .join(object_info, object_info.c.object_id == backfills.c.object_id)
+        .where(backfills.c.backfill_id.in_(newest))
         .outerjoin(backfill_chunks, backfill_chunks.c.backfill_id == backfills.c.backfill_id)
         .group_by(
             backfills.c.backfill_id,
@@ -190,6 +208,5 @@ def backfill_progress(connection: Connection, limit: int = 50) -> list[Row[Any]]
             backfills.c.created_ts,
         )
         .order_by(backfills.c.backfill_id.desc())
-        .limit(limit)
     )
     return list(connection.execute(query))

@@ -16,11 +16,12 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import attention, checksums, files, journal, positions, streams
+from tidegate.registry import attention, checksums, files, journal, logs, positions, streams
 from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
 from tidegate.registry.incidents import Incidents
 from tidegate.registry.leases import TTL, Lease
+from tidegate.registry.logs import KeptLog
 from tidegate.registry.migrate import ensure_schema
 from tidegate.registry.owner import this_process
 from tidegate.registry.positions import Evidence
@@ -222,6 +223,11 @@ class Registry(RegistryReader):
         """The run of the outcome's stream ended like this."""
         with self._database.write() as connection:
             journal.finish_run(connection, run_id, outcome, self._stamp())
+
+    def keep_log(self, uid: str, run_id: str, lines: Sequence[Mapping[str, Any]], left_out: int = 0) -> None:
+        """The log of a run so far, see `KeptLog`; without secrets; those of the newest runs of a stream stay."""
+        with self._database.write() as connection:
+            logs.keep(connection, uid, run_id, KeptLog(lines=lines, left_out=left_out), self._clock())
 
     def start_task(
         self, uid: str, task_type: str, *, run_id: str | None = None, extract_group_id: str | None = None

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0010"
+HEAD = "0011"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -119,6 +119,7 @@ plans = Table(
     Column("created_ts", UtcTime, nullable=False),
     Column("finished_ts", UtcTime),
     Index("plans_by_object", "object_id", "status_cd"),
+    Index("plans_by_time", "object_id", "created_ts"),
 )
 
 runs = Table(
@@ -133,10 +134,26 @@ runs = Table(
     Column("outcome_payload", DOCUMENT),
     Column("error", DOCUMENT),
     Column("row_count", BigInteger),
+    Column("rows_read", BigInteger),
     Column("bytes_read", BigInteger),
     Column("seconds", Float),
-    Index("runs_by_object", "object_id", "started_ts"),
+    # All that lists of many streams ask of a run: rows are large, for they hold documents.
+    Index(
+        "runs_by_object",
+        *("object_id", "started_ts", "outcome", "run_id", "row_count", "rows_read", "bytes_read", "seconds"),
+    ),
     Index("runs_by_outcome", "object_id", "outcome", "finished_ts"),
+)
+
+run_logs = Table(
+    "run_logs",
+    METADATA,
+    _stream(primary=True),
+    Column("run_id", String(64), primary_key=True),
+    Column("begun_ts", UtcTime, nullable=False),
+    Column("lines", DOCUMENT, nullable=False),
+    Column("left_out", Integer, nullable=False),
+    Index("run_logs_by_time", "object_id", "begun_ts"),
 )
 
 run_totals = Table(
@@ -208,6 +225,7 @@ tasks = Table(
     Column("result_payload", DOCUMENT),
     Column("run_id", String(64)),
     Index("tasks_by_object", "target_object_id", "start_ts"),
+    Index("tasks_by_kind", "target_object_id", "task_type", "task_id"),
     Index("tasks_by_status", "status_cd", "start_ts"),
     Index("tasks_by_group", "target_object_id", "task_type", "extract_group_id", "task_id"),
 )

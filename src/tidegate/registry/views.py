@@ -5,40 +5,47 @@ Reads only.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
 from tidegate.registry import attention, intervals
 from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
+from tidegate.registry.newest import newest
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
 from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
 
-def status(connection: Connection, *, with_gaps: bool = True) -> list[StreamStatus]:
-    """Every stream by name; seven queries, and one or two for each stream that is not as it should be."""
-    holders = live_holders(connection)
-    revision = func.max(positions.c.revision).label("revision")
-    newest = select(positions.c.object_id, revision).group_by(positions.c.object_id).subquery()
-    same = (positions.c.object_id == newest.c.object_id) & (positions.c.revision == newest.c.revision)
-    newest_positions = {row.object_id: row for row in connection.execute(select(positions).join(newest, same))}
-    last = _last_runs(connection)
-    success = _last_successes(connection)
-    streams = connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid)).all()
+def status(connection: Connection, *, with_gaps: bool = True, stream: str | None = None) -> list[StreamStatus]:
+    """Every stream by name, or those of that name; as many queries for a thousand streams as for one."""
+    mine = () if stream is None else (object_info.c.object_name == stream,)
+    by_name = select(object_info).where(*mine).order_by(object_info.c.object_name, object_info.c.uid)
+    streams = connection.execute(by_name).all()
+    holders, notes = live_holders(connection), attention.notes(connection)
+    stands, last, success = (
+        _positions(connection, *mine),
+        _last_runs(connection, *mine),
+        _last_successes(connection, *mine),
+    )
     failing = {row.object_id for row in streams if _failed(row, last.get(row.object_id), holders)}
-    notes = attention.notes(connection)
     gaps = intervals.gaps(connection, streams, failing) if with_gaps else {}
     return [
-        replace(
-            _stream_status(row, newest_positions.get(row.object_id), last.get(row.object_id), success, holders),
-            gaps=gaps.get(row.object_id, ()),
-            **notes.of(row.object_id, last.get(row.object_id)),
+        _stream_status(
+            row,
+            stands.get(number),
+            last.get(number),
+            last_success_at=success.get(number),
+            held_by=holders.get(row.uid),
+            gaps=gaps.get(number, ()),
+            **notes.of(number, last.get(number)),
         )
         for row in streams
+        for number in [row.object_id]
     ]
 
 
@@ -47,11 +54,12 @@ def stream_intervals(connection: Connection, uid: str) -> Intervals:
     row = connection.execute(select(object_info).where(object_info.c.uid == uid)).one_or_none()
     if row is None:
         return Intervals()
-    failing = _failed(row, _last_runs(connection).get(row.object_id), live_holders(connection))
+    last = _last_runs(connection, object_info.c.uid == uid)
+    failing = _failed(row, last.get(row.object_id), live_holders(connection))
     return intervals.with_failures(connection, row, failing=failing)
 
 
-def _failed(stream: Row[Any], run: Row[Any] | None, holders: dict[str, str]) -> bool:
+def _failed(stream: Row[Any], run: _LastRun | None, holders: dict[str, str]) -> bool:
     """Whether the stream's last run did not end well, and nobody is at it again."""
     return stream.uid not in holders and run is not None and run.outcome not in GOOD
 
@@ -84,7 +92,7 @@ def history(connection: Connection, uid: str, limit: int, *, run_id: str | None 
     ]
 
 
-def _ended(run: Row[Any], *, held: bool) -> tuple[str, Any]:
+def _ended(run: Row[Any] | _LastRun, *, held: bool) -> tuple[str, Any]:
     """How a run ended, and its error; one that nobody works on any more has crashed, whatever it could still say."""
     crashed = run.outcome == RUNNING_OUTCOME and not held
     return (Result.FAILED, CRASHED) if crashed else (run.outcome, run.error)
@@ -145,7 +153,7 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
     ]
 
 
-def _last_successes(connection: Connection) -> dict[int, Any]:
+def _last_successes(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, Any]:
     """By stream the end of its last good run; two looks into an index a stream, however long its history is."""
     newest = [
         select(func.max(runs.c.finished_ts))
@@ -154,49 +162,54 @@ def _last_successes(connection: Connection) -> dict[int, Any]:
         .scalar_subquery()
         for outcome in GOOD
     ]
-    found = connection.execute(select(object_info.c.object_id, *newest))
+    found = connection.execute(select(object_info.c.object_id, *newest).where(*mine))
     ends = {number: [at for at in times if at is not None] for number, *times in found}
     return {number: max(times) for number, times in ends.items() if times}
 
 
-def _last_runs(connection: Connection) -> dict[int, Row[Any]]:
-    latest = (
-        select(func.max(runs.c.started_ts))
-        .where(runs.c.object_id == object_info.c.object_id)
-        .correlate(object_info)
-        .scalar_subquery()
-    )
-    same = (runs.c.object_id == object_info.c.object_id) & (runs.c.started_ts == latest)
-    # Not `outcome_payload`: it is large, and nobody asked for it.
-    wanted = [runs.c[name] for name in ("object_id", "run_id", "outcome", "started_ts", "error")]
-    return {row.object_id: row for row in connection.execute(select(*wanted).join(object_info, same))}
+def _positions(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, Row[Any]]:
+    """By stream its newest position, if it has one; not its document, which is large."""
+    wanted, stands = ("sequence", "verified", "recorded_ts"), positions.c.position.is_not(None)
+    return newest(connection, positions.c.revision, wanted, only=[stands], streams=mine)
 
 
-def _stream_status(
-    row: Row[Any],
-    position: Row[Any] | None,
-    run: Row[Any] | None,
-    success: dict[int, Any],
-    holders: dict[str, str],
-) -> StreamStatus:
-    positioned = position is not None and position.position is not None
-    outcome, error = _ended(run, held=row.uid in holders) if run is not None else (None, None)
+def _last_runs(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, _LastRun]:
+    """By stream its last run, from an index; the rows themselves are large, and are read where the run failed."""
+    at, bad = runs.c.started_ts, runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
+    found = newest(connection, at, ("run_id", "outcome", "started_ts"), streams=mine)
+    errors = newest(connection, at, ("run_id", "error"), only=[bad], streams=mine)
+    said = {(number, row.run_id): row.error for number, row in errors.items()}
+    return {
+        number: _LastRun(row.run_id, row.outcome, row.started_ts, said.get((number, row.run_id)))
+        for number, row in found.items()
+    }
+
+
+class _LastRun(NamedTuple):
+    run_id: str
+    outcome: str
+    started_ts: datetime
+    error: Mapping[str, Any] | None
+
+
+def _stream_status(row: Row[Any], position: Row[Any] | None, run: _LastRun | None, **said: Any) -> StreamStatus:
+    """Of its row, its newest position and its last run; `said` are the fields that neither of them tells."""
+    outcome, error = _ended(run, held=said["held_by"] is not None) if run is not None else (None, None)
     return StreamStatus(
         uid=row.uid,
         stream=row.object_name,
         source=row.source,
         target=row.target,
         status=row.status_cd,
-        sequence=position.sequence if position is not None and positioned else 0,
+        sequence=position.sequence if position is not None else 0,
         loaded_through=row.loaded_through,
-        loaded_at=position.recorded_ts if position is not None and positioned else None,
-        verified=position.verified if position is not None and positioned else None,
+        loaded_at=position.recorded_ts if position is not None else None,
+        verified=position.verified if position is not None else None,
         verified_through=row.verified_through,
         verified_at=row.verified_ts,
         last_run_id=run.run_id if run else None,
         last_run_at=run.started_ts if run else None,
         last_outcome=outcome,
-        last_success_at=success.get(row.object_id),
         last_error=error,
-        held_by=holders.get(row.uid),
+        **said,
     )

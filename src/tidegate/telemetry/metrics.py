@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import threading
@@ -72,7 +73,7 @@ class Metrics:
         if self._registry is None:
             self._registry = RegistryReader.open(self.config.registry)
         try:
-            return self._registry.status(), self._registry.facts()
+            return self._registry.status(with_gaps=False), self._registry.facts()
         except RegistryError:
             self.close()
             raise
@@ -94,13 +95,13 @@ class Metrics:
 def exposition(found: Iterable[tuple[tuple[str, ...], Sample]]) -> bytes:
     """OpenMetrics text of samples, each with the labels of its stream; `()` for the project's own."""
     by_name: dict[str, list[str]] = {}
-    written: dict[tuple[str, ...], str] = {}
     own_labels = {each.name: each.labels for each in METRICS}
+    # Of a thousand streams most samples share their texts: each is made once.
+    of_stream = functools.cache(lambda labels: _labels(STREAM_LABELS, labels))
+    of_sample = functools.cache(lambda full, own: _labels(own_labels.get(full, ()), own))
     for labels, (name, own, value) in found:
         full = f"tidegate_{name}"
-        if labels not in written:
-            written[labels] = _labels(STREAM_LABELS, labels)
-        text = ",".join(filter(None, (written[labels], _labels(own_labels.get(full, ()), own))))
+        text = ",".join(filter(None, (of_stream(labels), of_sample(full, own))))
         by_name.setdefault(full, []).append(f"{{{text}}} {value:.16g}" if text else f" {value:.16g}")
     lines = [line for each in (COLLECTED, *METRICS) if each.name in by_name for line in _family(each, by_name)]
     return "".join(f"{line}\n" for line in (*lines, "# EOF")).encode()

@@ -163,8 +163,12 @@ def test_runs_of_an_older_registry_count(tmp_path):
         kept = render(opened)
     engine = create_engine(opened.config.registry)
     with engine.begin() as connection:
-        for table in ("run_totals", "incidents", "notices"):
+        for table in ("run_totals", "incidents", "notices", "run_logs"):
             connection.execute(text(f"DROP TABLE {table}"))
+        for index in ("runs_by_object", "plans_by_time", "tasks_by_kind"):
+            connection.execute(text(f"DROP INDEX {index}"))
+        connection.execute(text("ALTER TABLE runs DROP COLUMN rows_read"))
+        connection.execute(text("CREATE INDEX runs_by_object ON runs (object_id, started_ts)"))
         connection.execute(text("UPDATE tidegate_version SET version_num = '0009'"))
     engine.dispose()
     with Registry.open(opened.config.registry):

@@ -62,7 +62,7 @@ def found(stream: Stream, context: RunContext, table: TableState) -> RecoverySta
     try:
         return reconcile(stream.name, table, context.registry.position(stream.uid))
     except PositionMissing as error:
-        others = (each for each in context.registry.status() if each.uid != stream.uid)
+        others = (each for each in context.registry.status(with_gaps=False) if each.uid != stream.uid)
         before = next((each for each in others if each.target == str(stream.target) and each.sequence), None)
         if before is None:
             raise

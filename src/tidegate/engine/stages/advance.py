@@ -41,7 +41,7 @@ def advance(  # noqa: PLR0913 - what the stages found
     work.journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
     uuid = work.recovered.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
-    work.journal.tell(Stage.ADVANCE, Moment.DONE)
+    work.journal.done(Stage.ADVANCE)
     notes = replication_slot.acknowledge(stream, plan.position)
     return outcome.loaded(work, plan, checked, receipt, verdict, notes=notes, warm=warm)
 

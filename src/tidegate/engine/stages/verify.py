@@ -35,8 +35,13 @@ def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerpri
     ):
         yield None
         return
+
+    def ask() -> Fingerprint:
+        with work.journal.beside(Stage.VERIFY, "the source has answered"):
+            return proof.source_side(work.probe, planned.plan, level, None)
+
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
-        asked = pool.submit(proof.source_side, work.probe, planned.plan, level, None)
+        asked = pool.submit(ask)
         try:
             yield asked
         except TidegateError as error:

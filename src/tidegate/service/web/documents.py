@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tidegate.engine.overview import recorded
+from tidegate.engine.proof import proof as made_proof
+from tidegate.engine.savings import savings as made_savings
 from tidegate.errors import TidegateError
+from tidegate.service.web.facts import Line
 from tidegate.service.web.rendering import redacted
 from tidegate.service.web.state import State
 
@@ -31,50 +34,61 @@ def status(request: Request) -> Response:
 
 def history(request: Request) -> Response:
     """As `history STREAM --json`."""
-    name, project = request.path_params["name"], _state(request).service.project
-    limit = _limit(request, 20)
-    return _answer(request, lambda: {"stream": name, "runs": [run.to_dict() for run in project.history(name, limit)]})
+    registry, limit = _state(request).service.registry, _limit(request, 20)
+    return _of_stream(
+        request,
+        lambda line: {
+            "stream": line.name,
+            "runs": [run.to_dict() for run in registry.history(line.status.uid, limit)],
+        },
+    )
 
 
 def tasks(request: Request) -> Response:
     """As `tasks STREAM --json`."""
-    name, project = request.path_params["name"], _state(request).service.project
-    return _answer(request, lambda: {"tasks": [each.to_dict() for each in project.tasks(name, _limit(request, 100))]})
+    registry, limit = _state(request).service.registry, _limit(request, 100)
+    return _of_stream(
+        request, lambda line: {"tasks": [each.to_dict() for each in registry.tasks(line.status.uid, limit=limit)]}
+    )
 
 
 def intervals(request: Request) -> Response:
     """As `status STREAM --json`."""
-    name, project = request.path_params["name"], _state(request).service.project
 
-    def document() -> dict[str, Any]:
-        found = project.intervals(name)
+    def document(line: Line) -> dict[str, Any]:
+        found = _state(request).service.registry.intervals(line.status.uid)
         parts, gaps = ([part.to_dict() for part in each] for each in (found.parts, found.gaps))
-        return {"stream": name, "intervals": parts, "gaps": gaps}
+        return {"stream": line.name, "intervals": parts, "gaps": gaps}
 
-    return _answer(request, document)
+    return _of_stream(request, document)
 
 
 def table(request: Request) -> Response:
     """As `show STREAM --json`."""
-    name, project = request.path_params["name"], _state(request).service.project
-    return _answer(request, lambda: project.show(name).to_dict())
+    project = _state(request).service.project
+    return _of_stream(request, lambda line: project.show(line.name).to_dict())
 
 
 def proof(request: Request) -> Response:
     """As `proof --json`."""
-    return _answer(request, lambda: _state(request).service.project.proof().to_dict())
+    state = _state(request)
+    streams = [line.status for line in state.facts.lines()]
+    return _answer(request, lambda: made_proof(state.service.registry, streams, datetime.now(UTC)).to_dict())
 
 
 def savings(request: Request) -> Response:
-    """As `savings --json`."""
-    days = _limit(request, 30, name="days")
-    return _answer(request, lambda: _state(request).service.project.savings(days=days).to_dict())
+    """As `savings --json`, by the sizes of tables that were read in the background; null where none was yet."""
+    state, since = _state(request), datetime.now(UTC) - timedelta(days=_limit(request, 30, name="days"))
+    streams = [line.status for line in state.facts.lines()]
+    known = state.tables.known([each.stream for each in streams if each.sequence])
+    rows = {name: view.rows for name, view in known.items()}
+    return _answer(request, lambda: made_savings(state.service.registry, streams, rows, since).to_dict())
 
 
 def backfills(request: Request) -> Response:
     """As `backfill list --json`, of one stream."""
-    name, project = request.path_params["name"], _state(request).service.project
-    return _answer(request, lambda: {"backfills": [each.to_dict() for each in project.backfills.list(name)]})
+    kept = _state(request).service.project.registry.backfills
+    return _of_stream(request, lambda line: {"backfills": [each.to_dict() for each in kept.all_of([line.status.uid])]})
 
 
 def memory(request: Request) -> Response:
@@ -82,12 +96,18 @@ def memory(request: Request) -> Response:
     return _answer(request, lambda: {"memory_bytes": _state(request).service.memory()})
 
 
+def _of_stream(request: Request, document: Callable[[Line], dict[str, Any]]) -> Response:
+    """The document of the stream that the path names."""
+    state, name = _state(request), request.path_params["name"]
+    line = state.facts.line(name)
+    if line is not None:
+        return _answer(request, lambda: document(line))
+    problem = {"code": "not_found", "message": f"there is no stream {name!r}", "hint": "See /api/v1/status."}
+    return JSONResponse({"error": redacted(problem, state.service.project.config.redact)}, status_code=404)
+
+
 def _answer(request: Request, document: Callable[[], dict[str, Any]]) -> Response:
     redact = _state(request).service.project.config.redact
-    name = request.path_params.get("name")
-    if name is not None and _state(request).facts.line(name) is None:
-        problem = {"code": "not_found", "message": f"there is no stream {name!r}", "hint": "See /api/v1/status."}
-        return JSONResponse({"error": redacted(problem, redact)}, status_code=404)
     try:
         return JSONResponse(redacted(document(), redact))
     except TidegateError as error:

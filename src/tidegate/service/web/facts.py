@@ -11,7 +11,7 @@ from threading import Lock
 
 from tidegate.config import StreamConfig
 from tidegate.core.health import Health
-from tidegate.engine.overview import recorded
+from tidegate.engine.overview import recorded, recorded_stream
 from tidegate.registry.values import StreamStatus
 from tidegate.service.web.port import ServicePort
 
@@ -121,8 +121,10 @@ class Facts:
             return self._lines
 
     def line(self, name: str) -> Line | None:
-        """The stream of that name."""
-        return next((line for line in self.lines() if line.name == name), None)
+        """The stream of that name as it is now."""
+        project, registry = self.service.project, self.service.registry
+        found = recorded_stream(project.config, project.lakes, registry, name, datetime.now(UTC))
+        return None if found is None else Line(status=found[0], entry=found[1])
 
     def forget(self) -> None:
         """After an action: the next page shows what it did."""

@@ -12,7 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from tidegate.engine.events import Event, Moment
+from tidegate.engine.events import Moment
+from tidegate.engine.run_log import line_of
 from tidegate.service.web.state import State
 
 TICK = 0.25  # seconds
@@ -64,21 +65,6 @@ class Live:
                             return
         finally:
             self.open -= 1
-
-
-def line_of(event: Event) -> str:
-    """An event in one line.
-
-    Example:
-        >>> from tidegate.engine.events import Stage
-        >>> line_of(Event(stream="a", stage=Stage.READ, moment=Moment.DONE, seconds=1.5, detail="7 rows"))
-        'read done, 1.5 s: 7 rows'
-    """
-    if event.moment is Moment.ENDED:
-        return f"ended: {event.outcome.outcome if event.outcome is not None else event.detail}"
-    took = f", {event.seconds:.1f} s" if event.moment is Moment.DONE else ""
-    share = f", {event.share:.0%}" if event.share is not None else ""
-    return f"{event.stage} {event.moment}{took}{share}{': ' + event.detail if event.detail else ''}"
 
 
 def _idle(state: State, name: str) -> bool:

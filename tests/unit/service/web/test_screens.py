@@ -127,7 +127,7 @@ def test_a_paused_stream_is_resumed_and_the_registry_says_who_did_both(acting, s
     send(acting, text, "resume")
     assert ">Pause<" in acting.get("/streams/orders_000").text
     uid = next(each.uid for each in service.registry.status() if each.stream == "orders_000")
-    assert [(each.new_status, each.changed_by) for each in service.registry.changes(uid)] == [
+    assert [(each.new_status, each.changed_by) for each in service.registry.changes(uid, 2)] == [
         ("ACTIVE", "token (dashboard, testclient)"),
         ("PAUSED", "token (dashboard, testclient)"),
     ]

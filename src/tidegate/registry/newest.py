@@ -1,0 +1,37 @@
+"""The newest row of each stream: one look into an index a stream, however many rows it has. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Row, and_, func, select
+
+from tidegate.registry.tables import object_info
+
+
+def newest(  # noqa: PLR0913 - the parts of one question
+    connection: Connection,
+    by: Column[Any],
+    wanted: Sequence[str],
+    *,
+    of: Collection[ColumnElement[bool]] = (),
+    only: Collection[ColumnElement[bool]] = (),
+    streams: Collection[ColumnElement[bool]] = (),
+) -> dict[int, Row[Any]]:
+    """By the number of the stream the row of a table that is greatest in a column.
+
+    Args:
+        by: the column; an index begins with `object_id`, the columns of `of`, and this one.
+        wanted: columns of the answer beside `object_id`.
+        of: conditions on the rows that count.
+        only: conditions on the newest of them, without which the stream is left out.
+        streams: conditions on `object_info`.
+    """
+    table = by.table
+    mine = table.c.object_id == object_info.c.object_id
+    last = select(func.max(by)).where(mine, *of).correlate(object_info).scalar_subquery()
+    # An outer join, for SQLite would else begin with all rows of the table.
+    joined = object_info.outerjoin(table, and_(mine, by == last, *of, *only))
+    query = select(*(table.c[name] for name in ("object_id", *wanted))).select_from(joined).where(*streams)
+    return {row.object_id: row for row in connection.execute(query) if row.object_id is not None}
