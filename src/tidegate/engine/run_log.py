@@ -49,11 +49,13 @@ class RunLog:
 
     Args:
         redact: takes the project's secrets out of a text.
+        clock: seconds that only grow.
     """
 
     listener: Listener
     redact: Callable[[str], str]
     now: Callable[[], datetime]
+    clock: Callable[[], float] = time.monotonic
     _first: list[dict[str, Any]] = field(default_factory=list)
     _last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LINES // 2))
     _left_out: int = 0
@@ -76,13 +78,13 @@ class RunLog:
             else:
                 self._left_out += len(self._last) == self._last.maxlen
                 self._last.append(line)
-        if event.moment is Moment.START and time.monotonic() - self._saved >= SELDOM:
+        if event.moment is Moment.START and self.clock() - self._saved >= SELDOM:
             self._keep()
 
     @contextmanager
     def saved(self, save: Save) -> Iterator[None]:
         """Saves the lines at the end of the block, however it ends, and before stages of a run that takes long."""
-        self._save, self._saved = save, time.monotonic()
+        self._save, self._saved = save, self.clock()
         try:
             yield
         finally:
@@ -96,7 +98,7 @@ class RunLog:
         # A log never fails a load.
         with suppress(RegistryError):
             self._save(lines, left_out)
-        self._saved = time.monotonic()
+        self._saved = self.clock()
 
 
 def line_of(event: Event) -> str:

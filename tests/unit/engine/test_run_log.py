@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidegate.engine import run_log
 from tidegate.engine.events import Event, Journal, Moment, Stage
 from tidegate.engine.run_log import LINES, LONGEST, RunLog
 from tidegate.errors import RegistryError
@@ -71,10 +70,9 @@ def test_a_long_log_keeps_its_beginning_and_its_end_and_says_what_it_lacks(log):
     assert len(line["text"]) == LONGEST
 
 
-def test_a_run_that_takes_long_saves_its_log_before_a_stage(log, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(run_log.time, "monotonic", lambda: clock[0])
-    found = []
+def test_a_run_that_takes_long_saves_its_log_before_a_stage():
+    clock, found = [0.0], []
+    log = RunLog(listener=lambda _: None, redact=str, now=lambda: NOON, clock=lambda: clock[0])
     with log.saved(lambda lines, _: found.append(len(lines))):
         for stage in (Stage.DETECT, Stage.PLAN, Stage.READ):
             clock[0] += 6
