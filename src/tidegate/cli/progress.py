@@ -141,7 +141,7 @@ class _Live:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, event: Event) -> None:
-        if event.moment is Moment.BESIDE:
+        if event.moment is Moment.BACKGROUND:
             return
         number, of = event.place
         name = event.stream if of == 1 else f"[{number}/{of}] {event.stream}"

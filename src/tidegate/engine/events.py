@@ -35,15 +35,15 @@ class Moment(StrEnum):
     """What an event tells.
 
     START and DONE are the boundaries of a stage. PUBLISHED lies inside advance: the table shows the rows, the registry
-    does not know. BEGUN and ENDED are those of the stream; WORKING comes while a stage is at work, BESIDE when a part
-    of a later stage that ran beside it is done, RETRY before the stream starts over after an error that may pass.
+    does not know. BEGUN and ENDED are those of the stream; WORKING comes while a stage is at work, BACKGROUND when a
+    part of a later stage that ran meanwhile is done, RETRY before the stream starts over after an error that may pass.
     INTERRUPTED comes instead of ENDED where the run is ended from outside.
     """
 
     BEGUN = "begun"
     START = "start"
     WORKING = "working"
-    BESIDE = "beside"
+    BACKGROUND = "background"
     PUBLISHED = "published"
     DONE = "done"
     RETRY = "retry"
@@ -64,7 +64,7 @@ class Event:
 
     Args:
         stage: the one at work, or the last one that was.
-        seconds: since the stage began, of BESIDE its part; of ENDED since the stream did; of RETRY to its next start.
+        seconds: since the stage (of BACKGROUND: the part) began; of ENDED since the stream did; of RETRY to its next start.
         rows: that the load moves, by its plan; None where the plan cannot tell.
         share: of the Spark job at work, the part of its tasks that is done; None outside of one.
         place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
@@ -147,11 +147,11 @@ class Journal:
         self.tell(stage, Moment.DONE, seconds=spent)
 
     @contextmanager
-    def beside(self, stage: Stage, detail: str) -> Iterator[None]:
+    def background(self, stage: Stage, detail: str) -> Iterator[None]:
         """A part of a later stage, while the one at work goes on; its own seconds are those that are waited for it."""
         began = time.monotonic()
         yield
-        self.tell(stage, Moment.BESIDE, detail=detail, seconds=time.monotonic() - began)
+        self.tell(stage, Moment.BACKGROUND, detail=detail, seconds=time.monotonic() - began)
 
     def begin(self) -> None:
         """The stream begins."""

@@ -28,16 +28,16 @@ Save = Callable[[list[dict[str, Any]], int], None]
 class Seldom:
     """Of the events that tell how far a stage is, one every `SELDOM` seconds a stream; all others."""
 
-    told: dict[str, float] = field(default_factory=dict)
+    told_at: dict[str, float] = field(default_factory=dict)
 
     def passes(self, event: Event) -> bool:
         """Whether the event is one of them."""
         if event.moment is not Moment.WORKING:
-            self.told.pop(event.stream, None)
+            self.told_at.pop(event.stream, None)
         elif event.share is not None:
-            if event.seconds - self.told.get(event.stream, 0.0) < SELDOM:
+            if event.seconds - self.told_at.get(event.stream, 0.0) < SELDOM:
                 return False
-            self.told[event.stream] = event.seconds
+            self.told_at[event.stream] = event.seconds
         return True
 
 
@@ -60,7 +60,7 @@ class RunLog:
     _last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LINES // 2))
     _left_out: int = 0
     _seldom: Seldom = field(default_factory=Seldom)
-    _lock: Lock = field(default_factory=Lock)  # a job's progress is told by a thread beside the load
+    _lock: Lock = field(default_factory=Lock)  # a job's progress is told_at by a thread beside the load
     _save: Save | None = None
     _saved: float = 0.0
 
@@ -70,7 +70,7 @@ class RunLog:
         if not self._seldom.passes(event):
             return
         line: dict[str, Any] = {"at": self.now().isoformat(), "text": self.redact(line_of(event))[:LONGEST]}
-        if event.moment in (Moment.DONE, Moment.BESIDE):
+        if event.moment in (Moment.DONE, Moment.BACKGROUND):
             line |= {"stage": str(event.stage), "seconds": round(event.seconds, 3)}
         with self._lock:
             if len(self._first) < LINES // 2:
@@ -111,7 +111,7 @@ def line_of(event: Event) -> str:
     """
     if event.moment is Moment.ENDED:
         return f"ended: {event.outcome.outcome if event.outcome is not None else event.detail}"
-    timed = event.moment in (Moment.DONE, Moment.BESIDE)
+    timed = event.moment in (Moment.DONE, Moment.BACKGROUND)
     took = f", {event.seconds:.1f} s" if timed else f" in {event.seconds:.1f} s" if event.moment is Moment.RETRY else ""
     share = f", {event.share:.0%}" if event.share is not None else ""
     text = f"{event.stage} {event.moment}{took}{share}{': ' + event.detail if event.detail else ''}"

@@ -74,8 +74,8 @@ def _last_good(connection: Connection) -> dict[int, Any]:
     later = runs.alias()
     for outcome, other in zip(GOOD, reversed(GOOD), strict=True):
         # Documents are large: only that of the later of the two is read.
-        mine = (later.c.object_id == runs.c.object_id) & (later.c.outcome == other)
-        after = select(later.c.run_id).where(mine, later.c.finished_ts > runs.c.finished_ts).exists()
+        of_stream = (later.c.object_id == runs.c.object_id) & (later.c.outcome == other)
+        after = select(later.c.run_id).where(of_stream, later.c.finished_ts > runs.c.finished_ts).exists()
         found |= newest(connection, runs.c.finished_ts, wanted, of=[runs.c.outcome == outcome], only=[~after])
     return found
 

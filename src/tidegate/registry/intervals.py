@@ -162,14 +162,14 @@ def _unpublished(connection: Connection, numbers: Sequence[int]) -> dict[int, Ma
     """By stream's number its newest plan, if it was made after the position and never landed."""
     if not numbers:
         return {}
-    mine, other, known = object_info.c.object_id, plans.alias().c, positions.c
-    newest = select(other.load_id).where(other.object_id == mine).order_by(other.created_ts.desc(), other.load_id)
-    moved_at = select(known.recorded_ts).where(known.object_id == mine).order_by(known.revision.desc())
+    number, other, known = object_info.c.object_id, plans.alias().c, positions.c
+    newest = select(other.load_id).where(other.object_id == number).order_by(other.created_ts.desc(), other.load_id)
+    moved_at = select(known.recorded_ts).where(known.object_id == number).order_by(known.revision.desc())
     query = (
         select(plans.c.object_id, plans.c.plan, plans.c.created_ts, _first(moved_at).label("moved_at"))
         .select_from(plans)
         .join(object_info, plans.c.load_id == _first(newest))
-        .where(mine.in_(numbers), plans.c.status_cd != PlanStatus.PUBLISHED)
+        .where(number.in_(numbers), plans.c.status_cd != PlanStatus.PUBLISHED)
     )
     return {
         row.object_id: row.plan

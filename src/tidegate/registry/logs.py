@@ -33,13 +33,13 @@ class KeptLog:
 def keep(connection: Connection, uid: str, run_id: str, log: KeptLog, now: datetime) -> None:
     """The log of a run so far."""
     object_id = streams.lock(connection, uid)
-    told = {"lines": list(log.lines), "left_out": log.left_out}
-    row = upsert(connection, run_logs).values(object_id=object_id, run_id=run_id, begun_ts=now, **told)
+    content = {"lines": list(log.lines), "left_out": log.left_out}
+    row = upsert(connection, run_logs).values(object_id=object_id, run_id=run_id, begun_ts=now, **content)
     key = [run_logs.c.object_id, run_logs.c.run_id]
-    connection.execute(row.on_conflict_do_update(index_elements=key, set_=told))
-    mine = run_logs.c.object_id == object_id
-    newest = select(run_logs.c.begun_ts).where(mine).order_by(run_logs.c.begun_ts.desc()).offset(RUNS - 1).limit(1)
-    connection.execute(delete(run_logs).where(mine, run_logs.c.begun_ts < newest.scalar_subquery()))
+    connection.execute(row.on_conflict_do_update(index_elements=key, set_=content))
+    of_stream = run_logs.c.object_id == object_id
+    newest = select(run_logs.c.begun_ts).where(of_stream).order_by(run_logs.c.begun_ts.desc()).offset(RUNS - 1).limit(1)
+    connection.execute(delete(run_logs).where(of_stream, run_logs.c.begun_ts < newest.scalar_subquery()))
 
 
 def of_run(connection: Connection, uid: str, run_id: str) -> KeptLog:

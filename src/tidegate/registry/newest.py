@@ -29,9 +29,9 @@ def newest(  # noqa: PLR0913 - the parts of one question
         streams: conditions on `object_info`.
     """
     table = by.table
-    mine = table.c.object_id == object_info.c.object_id
-    last = select(func.max(by)).where(mine, *of).correlate(object_info).scalar_subquery()
+    of_stream = table.c.object_id == object_info.c.object_id
+    last = select(func.max(by)).where(of_stream, *of).correlate(object_info).scalar_subquery()
     # An outer join, for SQLite would else begin with all rows of the table.
-    joined = object_info.outerjoin(table, and_(mine, by == last, *of, *only))
+    joined = object_info.outerjoin(table, and_(of_stream, by == last, *of, *only))
     query = select(*(table.c[name] for name in ("object_id", *wanted))).select_from(joined).where(*streams)
     return {row.object_id: row for row in connection.execute(query) if row.object_id is not None}

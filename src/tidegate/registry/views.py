@@ -23,21 +23,21 @@ from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status, S
 
 def status(connection: Connection, *, with_gaps: bool = True, stream: str | None = None) -> list[StreamStatus]:
     """Every stream by name, or those of that name; as many queries for a thousand streams as for one."""
-    mine = () if stream is None else (object_info.c.object_name == stream,)
-    by_name = select(object_info).where(*mine).order_by(object_info.c.object_name, object_info.c.uid)
+    of_streams = () if stream is None else (object_info.c.object_name == stream,)
+    by_name = select(object_info).where(*of_streams).order_by(object_info.c.object_name, object_info.c.uid)
     streams = connection.execute(by_name).all()
     holders, notes = live_holders(connection), attention.notes(connection)
-    stands, last, success = (
-        _positions(connection, *mine),
-        _last_runs(connection, *mine),
-        _last_successes(connection, *mine),
+    positioned, last, success = (
+        _positions(connection, *of_streams),
+        _last_runs(connection, *of_streams),
+        _last_successes(connection, *of_streams),
     )
     failing = {row.object_id for row in streams if _failed(row, last.get(row.object_id), holders)}
     gaps = intervals.gaps(connection, streams, failing) if with_gaps else {}
     return [
         _stream_status(
             row,
-            stands.get(number),
+            positioned.get(number),
             last.get(number),
             last_success_at=success.get(number),
             held_by=holders.get(row.uid),
@@ -153,7 +153,7 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
     ]
 
 
-def _last_successes(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, Any]:
+def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Any]:
     """By stream the end of its last good run; two looks into an index a stream, however long its history is."""
     newest = [
         select(func.max(runs.c.finished_ts))
@@ -162,25 +162,25 @@ def _last_successes(connection: Connection, *mine: ColumnElement[bool]) -> dict[
         .scalar_subquery()
         for outcome in GOOD
     ]
-    found = connection.execute(select(object_info.c.object_id, *newest).where(*mine))
+    found = connection.execute(select(object_info.c.object_id, *newest).where(*of_streams))
     ends = {number: [at for at in times if at is not None] for number, *times in found}
     return {number: max(times) for number, times in ends.items() if times}
 
 
-def _positions(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, Row[Any]]:
+def _positions(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Row[Any]]:
     """By stream its newest position, if it has one; not its document, which is large."""
-    wanted, stands = ("sequence", "verified", "recorded_ts"), positions.c.position.is_not(None)
-    return newest(connection, positions.c.revision, wanted, only=[stands], streams=mine)
+    wanted, positioned = ("sequence", "verified", "recorded_ts"), positions.c.position.is_not(None)
+    return newest(connection, positions.c.revision, wanted, only=[positioned], streams=of_streams)
 
 
-def _last_runs(connection: Connection, *mine: ColumnElement[bool]) -> dict[int, _LastRun]:
+def _last_runs(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, _LastRun]:
     """By stream its last run, from an index; the rows themselves are large, and are read where the run failed."""
     at, bad = runs.c.started_ts, runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
-    found = newest(connection, at, ("run_id", "outcome", "started_ts"), streams=mine)
-    errors = newest(connection, at, ("run_id", "error"), only=[bad], streams=mine)
-    said = {(number, row.run_id): row.error for number, row in errors.items()}
+    found = newest(connection, at, ("run_id", "outcome", "started_ts"), streams=of_streams)
+    errors = newest(connection, at, ("run_id", "error"), only=[bad], streams=of_streams)
+    error_of = {(number, row.run_id): row.error for number, row in errors.items()}
     return {
-        number: _LastRun(row.run_id, row.outcome, row.started_ts, said.get((number, row.run_id)))
+        number: _LastRun(row.run_id, row.outcome, row.started_ts, error_of.get((number, row.run_id)))
         for number, row in found.items()
     }
 
@@ -192,9 +192,9 @@ class _LastRun(NamedTuple):
     error: Mapping[str, Any] | None
 
 
-def _stream_status(row: Row[Any], position: Row[Any] | None, run: _LastRun | None, **said: Any) -> StreamStatus:
-    """Of its row, its newest position and its last run; `said` are the fields that neither of them tells."""
-    outcome, error = _ended(run, held=said["held_by"] is not None) if run is not None else (None, None)
+def _stream_status(row: Row[Any], position: Row[Any] | None, run: _LastRun | None, **fields: Any) -> StreamStatus:
+    """Of its row, its newest position and its last run; `fields` are the fields that neither of them tells."""
+    outcome, error = _ended(run, held=fields["held_by"] is not None) if run is not None else (None, None)
     return StreamStatus(
         uid=row.uid,
         stream=row.object_name,
@@ -211,5 +211,5 @@ def _stream_status(row: Row[Any], position: Row[Any] | None, run: _LastRun | Non
         last_run_at=run.started_ts if run else None,
         last_outcome=outcome,
         last_error=error,
-        **said,
+        **fields,
     )

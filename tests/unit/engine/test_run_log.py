@@ -98,7 +98,7 @@ def test_a_part_that_runs_beside_the_stage_at_work_is_a_line_with_its_time(log):
     journal = Journal(stream="a", listener=log)
     with log.saved(lambda lines, _: found.extend(lines)):
         found = []
-        with journal.stage(Stage.READ), journal.beside(Stage.VERIFY, "the source has answered"):
+        with journal.stage(Stage.READ), journal.background(Stage.VERIFY, "the source has answered"):
             pass
     assert [each.get("stage") for each in found] == [None, "verify", "read"]
     assert "verify" not in journal.seconds, "only what is waited for counts as the stage"

@@ -37,7 +37,7 @@ def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerpri
         return
 
     def ask() -> Fingerprint:
-        with work.journal.beside(Stage.VERIFY, "the source has answered"):
+        with work.journal.background(Stage.VERIFY, "the source has answered"):
             return proof.source_side(work.probe, planned.plan, level, None)
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
