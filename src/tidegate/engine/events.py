@@ -64,7 +64,7 @@ class Event:
 
     Args:
         stage: the one at work, or the last one that was.
-        seconds: since the stage (of BACKGROUND: the part) began; of ENDED since the stream did; of RETRY to its next start.
+        seconds: since the stage or its part began; of ENDED since the stream did; of RETRY until it starts over.
         rows: that the load moves, by its plan; None where the plan cannot tell.
         share: of the Spark job at work, the part of its tasks that is done; None outside of one.
         place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
