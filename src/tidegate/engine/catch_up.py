@@ -14,7 +14,7 @@ from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import LoadResult
 
 
-def combine_consecutive(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
+def catch_up(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
     """Loads until what waited when the first load was planned is in the table, or one does not land.
 
     Args:

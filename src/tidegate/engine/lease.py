@@ -15,7 +15,7 @@ POLL = 0.2
 
 
 @contextmanager
-def turn(registry: Registry, uid: str, *, waits: Callable[[], bool]) -> Iterator[Lease]:
+def acquire(registry: Registry, uid: str, *, waits: Callable[[], bool]) -> Iterator[Lease]:
     """Waits for the stream's lease.
 
     Args:

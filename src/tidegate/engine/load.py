@@ -28,7 +28,11 @@ def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> 
     Raises:
         TidegateError: of the commit at work nothing was published, or (CommitUnknown) the next run finds out.
     """
-    return restored_source.remembering(stream, context, lambda: _run(stream, context, lease, journal))
+    with restored_source.remembering(stream, context):
+        done = _run(stream, context, lease, journal)
+    if context.reads_everything and done.error is None:
+        restored_source.forget(stream, context)
+    return done
 
 
 def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:

@@ -22,6 +22,7 @@ from tidegate.core.position import Position
 from tidegate.core.quarantine import quarantine_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
+from tidegate.engine import event_fence
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import RunContext
 from tidegate.engine.planner import fence
@@ -220,7 +221,7 @@ class _Replay:
             if not stream.strategy.applies_events:
                 return _Ready(checked=checked)
             checked = replace(checked, folded=quarantined_rows.remembered(rows, stream.key))
-            return _Ready(checked=checked, applied=events.remembered(stream, self.session, plan))
+            return _Ready(checked=checked, applied=event_fence.remembered(stream, self.session, plan))
         wanted = rows.selectExpr(*validation.named(plan.columns))
         latest = Latest(key=plan.key, order=stream.order) if plan.key else None
         checked = writer.check(wanted, plan, replace(batch, latest=latest, skip_equal=True))
@@ -228,7 +229,7 @@ class _Replay:
 
     def _events(self, rows: DataFrame, plan: LoadPlan) -> _Ready:
         stream, writer = self.stream, self.stream.writer
-        applied = events.remembered(stream, self.session, plan)
+        applied = event_fence.remembered(stream, self.session, plan)
         known = applied.fence()
         if writer.versions is None:
             # What was forgotten of a key had ended the wait of its older events already.

@@ -21,7 +21,7 @@ from tidegate.core.report import RunReport
 from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
-from tidegate.engine.lease import turn
+from tidegate.engine.lease import acquire
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
@@ -110,13 +110,13 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place
 def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: RunLog, began: float) -> Outcome:
     registry, backfills = context.registry, context.registry.backfills
     registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
-    with turn(registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
+    with acquire(registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
         registry.start_run(context.run_id, stream.uid)
         try:
             registry.close_crashed(stream.uid, keep_run=context.run_id)
             with lines.saved(partial(registry.keep_log, stream.uid, context.run_id)):
-                combined = catch_up.combine_consecutive(lambda each: _attempts(stream, each, lease, journal), context)
-            outcome = outcome_of(stream, combined, _seconds(journal, began))
+                done = catch_up.catch_up(lambda each: _attempts(stream, each, lease, journal), context)
+            outcome = outcome_of(stream, done, _seconds(journal, began))
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
             with suppress(RegistryError):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.outcome import Problem, Result
-from tidegate.engine.catch_up import combine_consecutive
+from tidegate.engine.catch_up import catch_up
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import Counts, LoadResult, StreamState
 from tidegate.engine.verification.proof import Verdict
@@ -52,7 +52,7 @@ class Log:
 @pytest.mark.parametrize(("waiting", "loads"), [(0, 1), (3, 1), (4, 2), (10, 4)])
 def test_what_is_there_is_loaded_and_told_as_one(waiting, loads):
     log = Log(waiting)
-    told = combine_consecutive(log.load, context())
+    told = catch_up(log.load, context())
     assert (len(log.asked), told.reached.log_behind) == (loads, 0)
     assert (told.counts.rows_read, told.counts.rows_inserted) == (waiting, waiting)
     assert told.result == ("loaded" if waiting else "unchanged")
@@ -62,26 +62,26 @@ def test_what_is_there_is_loaded_and_told_as_one(waiting, loads):
 
 def test_a_log_that_grows_as_fast_as_it_is_read_is_left_to_the_next_run():
     log = Log(7, grows=3)
-    told = combine_consecutive(log.load, context())
+    told = catch_up(log.load, context())
     assert (len(log.asked), told.counts.rows_read, told.reached.log_behind) == (4, 12, 7)
 
 
 def test_a_load_that_does_not_land_ends_the_run_and_those_before_it_are_told():
     log = Log(10, fails_at=3)
-    told = combine_consecutive(log.load, context())
+    told = catch_up(log.load, context())
     assert (told.result, told.error, told.counts.rows_read, told.reached.snapshot) == ("stopped", LOST, 6, "2")
     alone = Log(10, fails_at=1)
-    assert combine_consecutive(alone.load, context()).error == LOST
+    assert catch_up(alone.load, context()).error == LOST
     assert len(alone.asked) == 1
 
 
 def test_only_the_first_load_replaces_the_table():
     log = Log(6)
-    combine_consecutive(log.load, context(full_refresh=True, allow_deletes=True))
+    catch_up(log.load, context(full_refresh=True, allow_deletes=True))
     assert [(one.full_refresh, one.allow_deletes) for one in log.asked] == [(True, True), (False, True)]
 
 
 def test_who_asks_to_stop_waits_for_one_load():
     log = Log(10)
-    told = combine_consecutive(log.load, context(ended=lambda: True))
+    told = catch_up(log.load, context(ended=lambda: True))
     assert (len(log.asked), told.counts.rows_read, told.reached.log_behind) == (1, 3, 7)

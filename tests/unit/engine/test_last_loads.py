@@ -13,7 +13,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import MANIFEST
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import expected
-from tidegate.engine.verification.last_loads import refuse_unknown
+from tidegate.engine.verification.comparison import refuse_unknown
 from tidegate.errors import PlanError
 from tidegate.strategies.files import Files
 from tidegate.strategies.full import Full

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.backfill import Backfill, Chunk, Progress
-from tidegate.engine.lease import turn
+from tidegate.engine.lease import acquire
 from tidegate.errors import LeaseHeld, PlanError
 from tidegate.registry.backfills import lease_name
 from tidegate.registry.store import Registry
@@ -67,7 +67,7 @@ def test_a_load_waits_for_a_backfill_and_for_nobody_else(kept):
     asked = []
     with kept.lease(UID):
         assert not waits()
-        with pytest.raises(LeaseHeld), turn(kept, UID, waits=waits):
+        with pytest.raises(LeaseHeld), acquire(kept, UID, waits=waits):
             pass
         with kept.lease(lease_name(made.backfill_id)):
             assert waits()
@@ -80,6 +80,6 @@ def test_a_load_waits_for_a_backfill_and_for_nobody_else(kept):
             lease.__exit__(None, None, None)
             return asked[-1]
 
-        with turn(kept, UID, waits=ends) as mine:
+        with acquire(kept, UID, waits=ends) as mine:
             mine.check()
     assert asked == [True]

@@ -25,7 +25,7 @@ from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal, Listener
-from tidegate.engine.lease import turn
+from tidegate.engine.lease import acquire
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, failure, outcome_of, unchanged
 from tidegate.engine.recovery import recovery, restored_source
@@ -237,7 +237,7 @@ def _within(listener: Listener) -> Listener:
 def _load_group(
     stream: Stream, context: RunContext, journal: Journal, group: Sequence[Chunk]
 ) -> tuple[LoadResult, dict[int, int]]:
-    with turn(context.registry, stream.uid, waits=lambda: True) as lease:
+    with acquire(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
         recovered = recovery.recover(stream, context)
         position = _position(stream, recovered.since)

@@ -5,10 +5,10 @@ Only a full refresh lifts the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tidegate.engine.context import RunContext
-from tidegate.engine.outcome import LoadResult
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone
 
@@ -23,15 +23,18 @@ def refuse(stream: Stream, context: RunContext) -> None:
         )
 
 
-def remembering(stream: Stream, context: RunContext, load: Callable[[], LoadResult]) -> LoadResult:
-    """What the load says; that it found the source restored is kept, and forgotten once everything was loaded."""
+@contextmanager
+def remembering(stream: Stream, context: RunContext) -> Iterator[None]:
+    """Refuses a source that was found restored; if the load finds that now, the registry keeps it for later runs."""
     refuse(stream, context)
     try:
-        done = load()
-    except HistoryGone as gone:
-        if gone.context.get("restored"):
-            context.registry.mark_discontinued(stream.uid, gone.message)
+        yield
+    except HistoryGone as error:
+        if error.context.get("restored"):
+            context.registry.mark_discontinued(stream.uid, error.message)
         raise
-    if context.reads_everything and done.error is None:
-        context.registry.mark_discontinued(stream.uid, None)
-    return done
+
+
+def forget(stream: Stream, context: RunContext) -> None:
+    """Lifts the refusal, once everything that the source has now is loaded."""
+    context.registry.mark_discontinued(stream.uid, None)

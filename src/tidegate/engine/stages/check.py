@@ -8,13 +8,14 @@ from functools import partial
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Apply, Upsert
+from tidegate.engine import event_fence
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
 from tidegate.engine.quality import quality
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.stages.read import ReadRows
-from tidegate.engine.verification import comparison, events, expected, last_loads
+from tidegate.engine.verification import comparison, expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,12 @@ def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitSta
     """
     plan, session = planned.plan, rows.session
     with work.journal.stage(Stage.CHECK):
-        applied = events.applied(work, session, plan)
-        batch = replace(_batch(work, planned, rows), fence=events.fence(work, session, plan, applied))
-        checked = quality.check(work, planned, batch, events.judged(rows.frame, plan), held)
-        checked = quality.check_before_create(work, plan, last_loads.with_rule(work.stream, plan, checked))
+        applied = event_fence.applied(work.stream, session, plan)
+        batch = replace(_batch(work, planned, rows), fence=event_fence.fence(work.stream, session, plan, applied))
+        checked = quality.check(work, planned, batch, event_fence.judged(rows.frame, plan), held)
+        if rows.rule is not None:
+            checked = replace(checked, compared=replace(checked.compared, latest=rows.rule))
+        checked = quality.check_before_create(work, plan, checked)
     return CheckedRows(read=rows, batch=batch, checked=checked, applied=applied)
 
 

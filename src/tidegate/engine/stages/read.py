@@ -7,15 +7,19 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.effects import Apply
+from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
 from tidegate.core.schema import Schema
+from tidegate.core.slices import Keys
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
 from tidegate.engine.publish import opened_later, opened_meanwhile
 from tidegate.engine.stream import Stream
-from tidegate.engine.verification import last_loads
+from tidegate.engine.verification import expected
+from tidegate.spark import dataframe_ops
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +32,14 @@ class ReadRows:
     """The rows of a load, which Spark reads when it is asked for them.
 
     Args:
+        rule: what ordered the rows of one key, where files of several loads were read; None elsewhere.
         opened: gives the version of the table that the load writes to; makes or changes the table first where the plan
             says so.
     """
 
     session: SparkSession
     frame: DataFrame
+    rule: Latest | None
     opened: Callable[[], Staging]
 
 
@@ -46,7 +52,28 @@ def read(work: LoadContext, planned: PlannedLoad, held: ExitStack) -> ReadRows:
     plan = planned.plan
     with work.journal.stage(Stage.READ):
         session, opened = opening(work, plan, held)
-        return ReadRows(session=session, frame=last_loads.read(work, plan, session), opened=opened)
+        rule = _rule(work.stream, plan)
+        frame = _rows(work, plan, session, by_load=rule is not None)
+        return ReadRows(session=session, frame=frame, rule=rule, opened=opened)
+
+
+def _rows(work: LoadContext, plan: LoadPlan, session: SparkSession, *, by_load: bool) -> DataFrame:
+    """The rows of the plan's slices; with `by_load`, of each key only those that its last load read.
+
+    Rows: the plan's columns in order.
+    """
+    source, slices = work.stream.source, plan.changes.slices
+    if not by_load:
+        return source.read(session, work.probe, slices, plan.columns)
+    rows = source.read(session, work.probe, slices, Schema(columns=(*plan.columns, LOAD)))
+    return dataframe_ops.greatest(rows, LOADED, key=plan.key).drop(LOADED)
+
+
+def _rule(stream: Stream, plan: LoadPlan) -> Latest | None:
+    """What orders the rows of one key by the loads that read their files; None where the plan reads no such rows."""
+    slices = plan.changes.slices
+    rule = expected.rule(stream, plan.since) if any(isinstance(part, Keys) for part in slices) else None
+    return rule if rule is not None and LOADED in rule.order else None
 
 
 def opening(work: LoadContext, plan: LoadPlan, held: ExitStack) -> tuple[SparkSession, Callable[[], Staging]]:

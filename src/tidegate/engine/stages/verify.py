@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.engine import older_files
+from tidegate.engine import event_fence, older_files
 from tidegate.engine.background import meanwhile
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.deletes import key_diff
@@ -30,7 +30,7 @@ def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerpri
     if (
         level is VerifyLevel.NONE
         or found_by_check
-        or events.of_events(planned.plan, work.stream.writer)
+        or event_fence.of_events(planned.plan, work.stream.writer)
         or planned.plan.write.mode is Mode.MERGE_DIFFERENCES
     ):
         yield None
@@ -68,7 +68,7 @@ def verify(work: LoadContext, planned: PlannedLoad, written: Written, expected: 
         recovery.seen_unverified(work, plan, staging),
         _proven_meanwhile(work.stream, plan, written),
     ):
-        if events.of_events(plan, work.stream.writer):
+        if event_fence.of_events(plan, work.stream.writer):
             return events.verify_events(work, rows.read.session, plan, staging, rows.batch)
         return _compare(work, plan, written, expected)
 

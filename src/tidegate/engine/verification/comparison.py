@@ -9,21 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.bucketing import Level
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.manifest import LOADED, Manifest
 from tidegate.core.policies.deletes import DELETED_AT, Detect
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Range
+from tidegate.core.slices import Files, Range
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.quarantine.quarantine import as_read
 from tidegate.engine.stream import Stream
-from tidegate.engine.verification import drilldown, expected, last_loads
+from tidegate.engine.verification import drilldown, expected
 from tidegate.engine.verification.drilldown import Difference
 from tidegate.engine.verification.fingerprint_sources import SourceSide, TableSide
 from tidegate.errors import PlanError
@@ -179,4 +181,25 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
             hint=f"Restore them, or run `tidegate run {stream.name}`.",
         )
     files.choose(manifest.files.values(), columns_of(since.state))
-    last_loads.refuse_unknown(stream, since, manifest, probe)
+    refuse_unknown(stream, since, manifest, probe)
+
+
+def refuse_unknown(stream: Stream, since: Position, manifest: Manifest, probe: Probe) -> None:
+    """Asks the source where nobody remembers which loads read several files.
+
+    Raises:
+        PlanError: two of them have rows of one key, and which one counts depends on their loads.
+    """
+    unknown = tuple(file.path for file in manifest.files.values() if not file.loaded)
+    rule = expected.rule(stream, since)
+    if rule is None or LOADED not in rule.order or len(unknown) < 2:
+        return
+    one = Latest(key=rule.key, order=())
+    keys = probe.count(Files(paths=unknown), latest=one)
+    if sum(probe.count(Files(paths=(path,)), latest=one) for path in unknown) > keys:
+        raise PlanError(
+            f"the table of stream {stream.name!r} cannot be compared with its files: several of them have rows with "
+            f"the same key, and the registry, which was lost and rebuilt, does not know which of them was loaded last",
+            hint=f"Reload all files in one load: `tidegate run {stream.name} --full-refresh --yes`; the "
+            "writer's `order_by:` then decides which row of a key wins.",
+        )

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Fence
+from tidegate.core.batch import Batch, Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.log import REFUSED, EventRules
+from tidegate.core.log import EventRules
 from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.ports.source import Probe
-from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange
-from tidegate.dialects.spark import Spark
-from tidegate.engine.applied_events import Applied, present, updates
-from tidegate.engine.applied_history import AppliedEvents
+from tidegate.engine import event_fence
 from tidegate.engine.context import LoadContext
 from tidegate.engine.quality import quality
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -40,49 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def of_events(plan: LoadPlan, writer: Writer) -> bool:
-    """Whether events determine what the table should hold: its source keeps no rows, or not those that ended."""
-    effect = plan.changes.effect
-    return isinstance(effect, Apply) and (effect.rules is not None or writer.versions is not None)
-
-
 def was_of_events(saved: SavedPlan | None) -> bool:
     """Whether a load of an earlier run was one of events of a log."""
     return saved is not None and saved_rules(saved.plan["changes"]) is not None
-
-
-def applied(work: LoadContext, session: SparkSession, plan: LoadPlan) -> Applied | None:
-    """What the table has taken of its log before; None where nothing is delivered twice."""
-    if not isinstance(plan.changes.effect, Apply) or plan.changes.effect.rules is None:
-        return None
-    return remembered(work.stream, session, plan)
-
-
-def fence(work: LoadContext, session: SparkSession, plan: LoadPlan, applied: Applied | None) -> Fence | None:
-    """What is known of the events that were applied before; None where the rows are no events."""
-    if applied is not None:
-        return applied.fence()
-    if not of_events(plan, work.stream.writer):
-        return None
-    return Fence(present=partial(present, work.stream, session, plan) if updates(plan) else None)
-
-
-def remembered(stream: Stream, session: SparkSession, plan: LoadPlan) -> Applied:
-    """What the table has taken of its log, as the writer needs it."""
-    moments = stream.writer.moments(plan)
-    if moments is None:
-        return Applied(stream=stream, session=session, plan=plan)
-    return AppliedEvents(stream=stream, session=session, plan=plan, moments=moments)
-
-
-def judged(rows: DataFrame, plan: LoadPlan) -> DataFrame:
-    """Events with the reason why one cannot be taken, also where only the key tells it; other rows as given."""
-    if REFUSED not in rows.columns:
-        return rows
-    from tidegate.spark import latest_events  # noqa: PLC0415 - rows are looked at, Spark is running
-
-    others = [Spark().quote(name) for name in rows.columns if name != REFUSED]
-    return rows.selectExpr(*others, f"{latest_events.reason(plan.key)} AS {REFUSED}")
 
 
 def verify_events(work: LoadContext, session: SparkSession, plan: LoadPlan, staging: Staging, batch: Batch) -> Verdict:
@@ -146,7 +102,7 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     by_spark, by_table = _both(work.probe, session, plan, VerifyLevel.MOVED)
     if by_spark != by_table:
         return Difference(source_rows=by_table.rows, target_rows=by_spark.rows, buckets=1)
-    fence = remembered(stream, session, plan).fence()
+    fence = event_fence.remembered(stream, session, plan).fence()
     fence = replace(fence, horizon=None) if _replayed(plan) and stream.writer.versions is None else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
     try:
@@ -190,7 +146,7 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
 
 
 def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
-    read = judged(_events(work, session, plan), plan)
+    read = event_fence.judged(_events(work, session, plan), plan)
     batch = replace(batch, reread=True)
     if batch.fence is not None and not work.stream.policies.checks:
         return work.stream.writer.check(read, plan, batch)
