@@ -32,7 +32,7 @@ class Table:
 
     now: str | None = "7"
     spans: dict[str, Span] = field(default_factory=dict)
-    problem: str = ""
+    problem: str | None = None
 
     @property
     def frame(self):
