@@ -19,9 +19,9 @@ class Latest:
 
     Args:
         key: the key columns.
-        order: cursor columns, then the stated tie rule; ties that remain are an error.
-        cursor: columns of which the first value that is not NULL comes before `order`; empty for none.
-        touched: only keys that have a row in any of these slices; empty for every key.
+        order: the cursor columns, then the configured tie rule; remaining ties are an error.
+        cursor: columns whose first value that is not NULL is compared before `order`; empty for none.
+        touched: restricts the rule to keys with a row in one of these slices; empty for every key.
     """
 
     key: tuple[str, ...]
@@ -37,20 +37,20 @@ class Latest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """What is known of the events that were applied before.
+    """The events that earlier loads applied, as far as a load needs to know them.
 
     Args:
-        records: from a frame of key columns, or None for every key, to one row a key, deleted keys included:
-            `APPLIED`, `WAS_DELETED`, `KNOWN`; None where nothing is known of any.
-        newest: the greatest order that was applied of any key: for a greater one no record is looked at; None where
-            nobody knows it.
+        records: maps a frame of key columns (None for every key) to one row per key, deleted keys included:
+            `APPLIED`, `WAS_DELETED`, `KNOWN`; None if no key has a record.
+        newest: the greatest order that was applied to any key. An event with a greater order needs no record. None if
+            it is not known.
         floor: an order at or below which no event counts; None for none.
-        horizon: the same for keys of which nothing is kept any more.
-        open: of some keys a column is kept whose value is older than their last order, or not known yet.
-        present: makes the rows of the table that the load is planned on; None where it has none.
-        events: from a frame of key columns to every event that is kept of these keys, several rows a key: the columns,
-            `ORDER`, `WAS_DELETED`, `STATED`, `FALLBACK`, `KEY_FLOOR` and `WHOLE`. Only for a
-            writer whose rows depend on all of them; None where none are kept.
+        horizon: the same for keys whose records were dropped.
+        open: for some keys, a column has a value that is older than their last order, or not known yet.
+        present: returns the rows of the table that the load is planned on; None if it has none.
+        events: maps a frame of key columns to all kept events of these keys, several rows per key: the columns,
+            `ORDER`, `WAS_DELETED`, `STATED`, `FALLBACK`, `KEY_FLOOR` and `WHOLE`. Only for a writer whose rows depend
+            on all events; None if none are kept.
     """
 
     records: Callable[[DataFrame | None], DataFrame] | None = None
@@ -64,15 +64,15 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """What events were made of.
+    """The result of reducing a load's events to one row per key.
 
     Args:
-        applied: the keys that are written: with `ORDER`, `DELETED` and `KNOWN`. For a writer that needs every event:
+        applied: the keys that are written, with `ORDER`, `DELETED` and `KNOWN`. For a writer that needs every event:
             the events to keep, see `Fence.events`.
-        emptied: the order of an event that empties the table and is applied.
-        superseded: events that a newer one, or one that was applied before, takes the place of.
-        newest: the greatest order among them; None for none.
-        open: as of `Fence`, of the keys that are written.
+        emptied: the order of an applied event that empties the table.
+        superseded: how many events were superseded by a newer one, or by one that was applied before.
+        newest: the greatest order among the events; None for none.
+        open: as in `Fence`, for the keys that are written.
     """
 
     applied: DataFrame
@@ -84,19 +84,20 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What the engine knows of the rows it hands to a writer.
+    """What the engine knows about the rows that it passes to a writer.
 
     Args:
-        latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
-        keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
-        cheap: the rows can be read again at the cost of a scan, and are then the same.
-        reread: they were read before, so that events among them that cannot be taken are left out without a word.
-        bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
-        skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
-        fence: what events were applied before; None where the rows are no events.
-        current: gives the source's rows of given keys as they are now, where the rows are what happened to a table that
-            may hold several of a key for a while; None where that cannot be.
-        present: the table's rows, where it may have a later one of a key than what is read; None where it cannot.
+        latest: the rule that keeps one row per key (cursor columns; a writer appends its own tie rule); None without
+            a key.
+        keys_unique: the source guarantees one row per key and no NULL in it, so neither has to be checked.
+        cheap: the rows can be read again by one more scan, and will be the same.
+        reread: the rows were checked before, so events that cannot be applied are dropped without a finding.
+        bounds: of the batch's keys, found in the snapshot that the rows are read from; empty if not known.
+        skip_equal: rows may have been loaded before; those that are equal in every column are not written.
+        fence: the events that were applied before; None if the rows are no events.
+        current: returns the source's present rows of given keys. Set if the rows are changes of a table that may hold
+            several rows of a key for a while; None elsewhere.
+        present: returns the table's rows. Set if the table may have later rows than the batch; None elsewhere.
     """
 
     latest: Latest | None
@@ -112,12 +113,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredRows:
-    """Keys that the files of a load do not have any more, and that get the row of a file that was loaded earlier.
+    """Keys that the files of a load no longer have, and that get the row of a file loaded earlier.
 
     Args:
-        files: their `older` ones are read.
+        files: the files of the load; the rows come from their `older` files.
         keys, frame: the keys, as texts and as columns.
-        latest: which of their rows counts.
+        latest: the rule that chooses among several rows of a key.
     """
 
     files: Files
@@ -128,13 +129,14 @@ class RestoredRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantinedRows:
-    """Rows of a load that are kept in its quarantine, as the quarantine's own commit holds them.
+    """Rows of a load that were quarantined, read from the quarantine's own commit.
 
     Args:
         rows: how many.
-        frame: those with columns, with the load's columns; `last` names the condition of the last ones of their keys.
+        frame: the rows that could be parsed, with the load's columns.
+        last: the condition, over `frame`, of the last row of each key.
         key: the key columns; empty for none.
-        keeps: the table keeps what it has of their keys, which are not gone.
+        keeps: the table keeps its rows of these keys, because the keys still exist at the source.
     """
 
     rows: int
@@ -146,11 +148,11 @@ class QuarantinedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedKeys:
-    """The keys of the table that the source does not have any more.
+    """Keys of the table that no longer exist at the source.
 
     Args:
         frame: key columns only.
-        reach: literal bounds of every key that is written or deleted; empty where they are not known.
+        reach: literal bounds of every key that is written or deleted; empty if they are not known.
     """
 
     frame: DataFrame
@@ -159,13 +161,13 @@ class DeletedKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonScope:
-    """What verification compares, where it is not just the rows of the plan's slices.
+    """What verification compares, if it is not just the rows of the plan's slices.
 
     Args:
-        latest: the whole rule by which superseded rows were dropped; None when none could have been.
-        moved: the slices that the source is asked for, where these are not the plan's.
-        where: the condition of the table's rows that are compared; None for all that are found.
-        restored: of the rows those that files loaded earlier have; None for none.
+        latest: the complete rule by which superseded rows were dropped; None if no row was.
+        moved: the slices for which the source is asked; None for the plan's.
+        where: the condition of the table's rows that are compared; None for all of them.
+        restored: the rows that came from files loaded earlier; None for none.
     """
 
     latest: Latest | None = None
@@ -176,14 +178,14 @@ class ComparisonScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dated:
-    """What a writer that keeps history knows of its rows.
+    """What a writer that keeps history knows about the moments of its rows.
 
     Args:
         sequence: the columns that date a row.
-        moments: the least and the greatest moment of the rows, as canonical text, where rows say one.
-        unique: no two rows have one key.
-        touched: the condition of the versions that such a load can have changed.
-        placed: every row has a moment of its own, those that went as well.
+        moments: the earliest and the latest moment of the rows, as canonical text, if rows state their moment.
+        unique: no two rows have the same key.
+        touched: the condition of the versions that the load can have changed.
+        placed: every row has a moment of its own, deleted rows included.
     """
 
     sequence: tuple[str, ...] = ()
@@ -195,13 +197,13 @@ class Dated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """What the stream's checks say.
+    """The results of the stream's checks.
 
     Args:
-        aside: the rows that are not written, because they break a rule; None for none.
-        findings: what is to be told, one sentence each.
-        warned: rows that are written although they break a rule that only warns.
-        refused: events among the rows that cannot be taken, so that nothing was made of any.
+        quarantined: the rows that are not written, because they break a rule; None for none.
+        findings: notes for the report, one sentence each.
+        warned: how many rows are written although they break a rule that only warns.
+        refused: how many events cannot be applied; if there are any, no event was reduced.
     """
 
     quarantined: QuarantinedRows | None = None
@@ -215,16 +217,16 @@ class Checked:
     """Rows that may be written, and what verification needs to find them again.
 
     Args:
-        frame: the rows, one a key where there is a key to look at.
-        rows: how many; None when nobody counted them.
-        keys: their keys, one row each, key columns only, cheap to read again; None where no row has to be found by
-            its key, or `prune` alone names the keys.
+        frame: the rows; one per key if there is a key.
+        rows: how many; None if they were not counted.
+        keys: their keys, one row each, key columns only, cheap to read again; None if no row has to be found by its
+            key, or if `prune` alone names the keys.
         prune: literal bounds of the rows, derived from the rows themselves.
-        skip_equal: rows that the table holds in every column already are left alone.
-        deleted_keys: the keys that are deleted as well; None for none.
-        skipped: why nothing was written, where what differs is not worth a load.
-        held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
-        folded: what the rows were made of, where they were events.
+        skip_equal: rows that the table already holds in every column are not written.
+        deleted_keys: keys that are deleted in the same commit; None for none.
+        skipped: why nothing was written, if the differences are not worth a load.
+        held: the rows in Spark's cache; the engine calls its `unpersist()` when they are no longer needed.
+        folded: how the events of the batch were reduced to these rows; None if the rows were no events.
     """
 
     frame: DataFrame

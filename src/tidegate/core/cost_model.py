@@ -12,7 +12,7 @@ from enum import StrEnum
 from statistics import median
 
 CHOICE = "choice"
-"""The key of a position's state that tells which way was gone, and of how many rows."""
+"""The key of a position's state that holds the method of the load and its number of rows."""
 
 RECENT = 5
 MILLION = 1_000_000
@@ -29,13 +29,13 @@ class LoadMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Seconds that a load takes whatever it moves, and seconds for a million rows more."""
+    """The fixed seconds of a load, and the additional seconds per million rows."""
 
     fixed: float
     a_million: float
 
     def seconds(self, rows: int) -> float:
-        """Of a load of so many rows.
+        """The estimated seconds of a load of so many rows.
 
         Example:
             >>> Rate(fixed=1, a_million=4).seconds(500_000)
@@ -50,15 +50,15 @@ GUESSES: Mapping[LoadMethod, Rate] = {
     LoadMethod.SNAPSHOT_DIFF: Rate(fixed=2, a_million=12),
     LoadMethod.FULL: Rate(fixed=2, a_million=4),
 }
-"""What is assumed of a way that this stream has not gone yet: a small server, loads of ten columns."""
+"""The assumed rates of methods that this stream has not used yet: a small server, loads of ten columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one load took.
+    """The time that one load took.
 
     Args:
-        rows: that the way has to look at: those that changed for `incremental`, those of the table for the others.
+        rows: the rows that the method has to look at: the changed ones for `incremental`, all of the table for others.
     """
 
     way: LoadMethod
@@ -68,10 +68,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a load would take.
+    """The time that a load would take.
 
     Args:
-        measured: the last load that went this way; None when none did, so that `seconds` is a guess.
+        measured: the last load with this method; None if there was none, so that `seconds` is a guess.
     """
 
     way: LoadMethod
@@ -88,7 +88,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostHistory:
-    """What is known of a stream's earlier loads.
+    """The costs of a stream's earlier loads.
 
     Args:
         costs: newest first.
@@ -99,7 +99,7 @@ class CostHistory:
     proven_at: datetime | None = None
 
     def estimate(self, way: LoadMethod, rows: int) -> Estimate:
-        """What going this way would take: by the median rate of the last loads that did, else by a guess.
+        """The time that this method would take: by the median rate of its last loads, or else by a guess.
 
         Example:
             >>> known = CostHistory(costs=(Cost(way=LoadMethod.FULL, rows=2_000_000, seconds=22.0),))
@@ -109,7 +109,7 @@ class CostHistory:
         found = [cost for cost in self.costs if cost.way is way][:RECENT]
         if not found:
             return Estimate(way=way, rows=rows, seconds=GUESSES[way].seconds(rows))
-        # No load is quicker than the quickest one of no rows would be.
+        # No load is faster than the fastest one would be without rows.
         fixed = min(GUESSES[way].fixed, *(cost.seconds for cost in found))
         rate = Rate(fixed=fixed, a_million=median((c.seconds - fixed) * MILLION / max(c.rows, 1) for c in found))
         return Estimate(way=way, rows=rows, seconds=rate.seconds(rows), measured=found[0])

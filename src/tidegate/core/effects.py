@@ -18,7 +18,7 @@ from tidegate.core.significance import Significance
 
 
 class WriteHint(StrEnum):
-    """How a strategy expects a mirror to be carried out at the least cost; it changes no row of the result."""
+    """How a mirror is cheapest to carry out, as the strategy expects; changes no row of the result."""
 
     COMPARE = "compare"
     """Only rows that differ are written."""
@@ -37,10 +37,10 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert:
-    """Rows by key: of each key the last one by the stream's order counts, the table's own row among them.
+    """Rows by key: for each key, the last one in the stream's order counts, including the table's own row.
 
     Args:
-        repeats: why some of the rows may be in the table already, the beginning of a sentence; None when none can be.
+        repeats: why some of the rows may already be in the table, as the beginning of a sentence; None if none can.
     """
 
     kind: str = field(default="upsert", init=False)
@@ -49,16 +49,16 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """The table, or the part of it that the slices name, becomes exactly these rows: every other row is a delete.
+    """The table, or the part named by the slices, becomes exactly these rows: every other row is deleted.
 
-    A history ends the versions of rows that are gone, and soft deletes mark them.
+    A history ends the versions of deleted rows, and soft deletes mark them.
 
     Args:
-        of: how the slices partition the table; None where they are the whole table, or keys.
-        moves: a row may have moved in from a partition that was not compared.
-        ignore: the differences that are not worth a load; None where every difference is.
-        hint: how the mirror costs least, as far as the strategy knows; None leaves it to the writer.
-        log: how the events of the log that goes on from these rows are applied; None without a log.
+        of: how the slices partition the table; None if they are the whole table, or keys.
+        moves: a row may have moved here from a partition that was not compared.
+        ignore: differences that are not worth a load; None if every difference is.
+        hint: how the mirror is cheapest, as far as the strategy knows; None leaves the choice to the writer.
+        log: how the events of the log that continues from these rows are applied; None without a log.
     """
 
     kind: str = field(default="mirror", init=False)
@@ -76,7 +76,7 @@ class Mirror:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apply:
-    """Events, each with its order: the last one of a key counts, whatever is delivered again or late.
+    """Events, each with its order: the last one of a key counts, even if events are delivered again or late.
 
     Args:
         rules: how the events of a log are applied; None for the changes between two versions of a table, which are
@@ -92,7 +92,7 @@ EFFECTS: frozenset[type[Effect]] = frozenset({Insert, Upsert, Mirror, Apply})
 
 
 def event_rules(effect: Effect) -> EventRules | None:
-    """How the events of a log are applied by such a load and by those after it; None without a log."""
+    """How this load and later ones apply the events of a log; None without a log."""
     match effect:
         case Mirror(log=rules) | Apply(rules=rules):
             return rules

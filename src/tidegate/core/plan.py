@@ -91,12 +91,12 @@ class Reset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFacts:
-    """What is known of the keys of a batch.
+    """What is known about the keys of a batch.
 
     Args:
         columns: the key columns; empty for none.
-        unique: the source itself guarantees one row a key.
-        bounds: of the batch's first key column at the source; None when not known.
+        unique: the source guarantees one row per key.
+        bounds: the source's bounds of the batch's first key column; None if not known.
         apart: no file of the table can hold a key within these bounds.
     """
 
@@ -112,13 +112,13 @@ class WriteFacts:
 
     Args:
         effect: what the batch does to the table.
-        rows: rows of the batch; None when not known.
-        table_rows: rows of the table; 0 when it is new or empty, None when not known.
-        reset: what the table holds is not to be kept; None unless a person asked for it.
-        keys: of the batch.
-        aligned: the partitions that are mirrored are whole files of the table.
-        counted: which rows go must be known: they are marked, or no more than so many may go.
-        missing_keys: rows of the table may go although the batch does not name them.
+        rows: rows of the batch; None if not known.
+        table_rows: rows of the table; 0 if it is new or empty, None if not known.
+        reset: the permission to drop everything in the table; None unless a person asked for it.
+        keys: the keys of the batch.
+        aligned: the mirrored partitions are whole files of the table.
+        counted: the deleted rows must be known, because they are marked or their number is limited.
+        missing_keys: rows of the table may be deleted although the batch does not contain their keys.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
 
@@ -158,10 +158,10 @@ class StreamRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """What becomes of the table's columns.
+    """The changes of the table's columns.
 
     Args:
-        create: the table is made by this load.
+        create: this load creates the table.
         seen: how the source's columns differ from the table's.
         apply: the changes that are applied before the write.
     """
@@ -173,13 +173,13 @@ class Evolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDeletes:
-    """Which rows of the table may go, and how.
+    """Which rows of the table may be deleted, and how.
 
     Args:
-        policy: what becomes of rows that are gone.
-        at_most: more rows than these may not go; None for any number.
-        missing_keys: keys of the table that the source does not have any more are deleted as well.
-        reset: what the table held is not kept; None unless a person asked for it.
+        policy: what happens to rows that were deleted at the source.
+        at_most: the maximum number of deleted rows; None for no limit.
+        missing_keys: keys of the table that no longer exist at the source are deleted, too.
+        reset: the permission to drop everything in the table; None unless a person asked for it.
     """
 
     policy: Deletes = field(default_factory=Deletes)
@@ -198,7 +198,7 @@ class LoadPlan:
         position: the position that the commit will carry.
         columns: the columns to read and write, in order.
         key: the key columns; empty for none.
-        added: the columns that the table has beside those of the source.
+        added: the writer's own columns, in addition to those of the source.
     """
 
     stream: StreamRef
@@ -231,7 +231,7 @@ class LoadPlan:
 
     @property
     def replaced(self) -> tuple[str, ...]:
-        """The columns of the table that get another type with the rows of this load, which are then all of its rows."""
+        """The columns whose type is replaced by this load, which then replaces all rows."""
         return tuple(change.column for change in self.evolution.apply if change.kind in REPLACED)
 
     @property
@@ -240,7 +240,7 @@ class LoadPlan:
         return f"{branch_prefix(self.uid)}{self.load_id[:12]}"
 
     def refuse_many(self, missing: int) -> None:
-        """Raises DeleteFuse when more rows would go than may."""
+        """Raises DeleteFuse if more rows would be deleted than allowed."""
         most = self.deletes.at_most
         if most is not None and missing > most:
             raise DeleteFuse(
@@ -274,7 +274,7 @@ class LoadPlan:
 
 
 def branch_prefix(uid: str) -> str:
-    """What the names of all branches of that stream begin with."""
+    """The prefix of the names of all branches of that stream."""
     return f"tidegate_{uid}_"
 
 

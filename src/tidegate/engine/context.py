@@ -38,14 +38,14 @@ class RunContext:
     """What all streams of a run share.
 
     Args:
-        redact: takes the project's secrets out of a text that is kept or shown.
-        allow_deletes: any number of rows may go, this once.
-        full_refresh: what is read replaces what the table holds.
-        asked_by: what asks for a full refresh.
-        resync: what is read is compared with what the table holds, and what differs is written.
-        ended: whether no further load is to begin, although more waits.
-        interrupted: whether the run was interrupted; what fails from then on fails because of that.
-        observers: what is told of every stream at work beside the one who asked for it.
+        redact: removes the project's secrets from a text that is stored or shown.
+        allow_deletes: this run may delete any number of rows.
+        full_refresh: the rows that are read replace those of the table.
+        asked_by: the option that asked for a full refresh.
+        resync: the rows that are read are compared with those of the table, and the differences are written.
+        ended: whether no further load should begin, although more events wait.
+        interrupted: whether the run was interrupted; later errors are consequences of that.
+        observers: get the events of every stream, in addition to the caller's listener.
     """
 
     registry: Registry
@@ -63,7 +63,7 @@ class RunContext:
 
     @property
     def reset(self) -> Reset | None:
-        """What the user's flag allows: nothing that the table holds has to be kept."""
+        """The permission that `--full-refresh` gives: nothing in the table has to be kept."""
         return Reset(asked_by=self.asked_by) if self.full_refresh else None
 
     @property
@@ -72,13 +72,13 @@ class RunContext:
         return self.full_refresh or self.resync
 
     def listener(self, stream: Stream, command: Command, given: Listener, *, part: str = "") -> Listener:
-        """What is told of a stream at work: that listener and the observers; see `Subject`."""
+        """The given listener together with the observers, for one stream; see `Subject`."""
         subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part)
         return observed(given, self.observers, subject)
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
-        """A session of one's own, ended with the block; see `SparkProvider.load_session`."""
+        """A separate session, released at the end of the block; see `SparkProvider.load_session`."""
         session = self.sessions.load_session(small=small)
         try:
             yield session
@@ -87,25 +87,25 @@ class RunContext:
 
     @contextmanager
     def announced_session(self, journal: Journal, *, small: bool = False) -> Iterator[SparkSession]:
-        """The same; the journal tells of its start and of its jobs."""
+        """The same; the journal reports its start and its jobs."""
         if not self.sessions.ready:
             journal.working("starting Spark")
         with self.session(small=small) as session, watched(session, journal.stream, journal.working):
             yield session
 
     def save(self, plan: LoadPlan) -> None:
-        """Keeps the plan, before anything is read."""
+        """Saves the plan, before anything is read."""
         self.registry.save_plan(plan, self.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDiff:
-    """How keys that are gone are looked for.
+    """How a load looks for keys that were deleted at the source.
 
     Args:
-        rows: keys that the source has; None where only a window is looked at.
-        buckets: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
-        source: what the source holds of each bucket.
+        rows: how many keys the source has; None if only a window is compared.
+        buckets: the buckets by which both sides are compared; None to fetch all keys, or those of the window.
+        source: the source's fingerprint of each bucket.
     """
 
     rows: int | None = None
@@ -118,7 +118,7 @@ class LoadContext:
     """One stream being loaded, with its source open.
 
     Args:
-        key_diff: how keys that are gone at the source are looked for; None where nobody does.
+        key_diff: how deleted keys are looked for; None if they are not.
     """
 
     stream: Stream
@@ -130,17 +130,17 @@ class LoadContext:
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
-        """A session of one's own for the load, whose jobs are told of; see `RunContext.session`."""
+        """A separate session for the load, with reports of its jobs; see `RunContext.session`."""
         with self.context.announced_session(self.journal, small=small) as session:
             yield session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """A load that is known before anything moves.
+    """A load whose plan is saved, before any row is read.
 
     Args:
-        unique: the source guarantees one row a key.
+        unique: the source guarantees one row per key.
     """
 
     plan: LoadPlan

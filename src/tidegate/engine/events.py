@@ -32,12 +32,12 @@ STAGES = tuple(Stage)
 
 
 class Moment(StrEnum):
-    """What an event tells.
+    """What an event reports.
 
-    START and DONE are the boundaries of a stage. PUBLISHED lies inside advance: the table shows the rows, the registry
-    does not know. BEGUN and ENDED are those of the stream; WORKING comes while a stage is at work, BACKGROUND when a
-    part of a later stage that ran meanwhile is done, RETRY before the stream starts over after an error that may pass.
-    INTERRUPTED comes instead of ENDED where the run is ended from outside.
+    START and DONE are the boundaries of a stage. PUBLISHED comes within advance: the table shows the rows, but the
+    registry does not know yet. BEGUN and ENDED are the boundaries of the stream. WORKING comes while a stage runs,
+    BACKGROUND when a part of a later stage that ran in parallel is done, and RETRY before the stream starts over after
+    a transient error. INTERRUPTED replaces ENDED if the run was interrupted.
     """
 
     BEGUN = "begun"
@@ -60,18 +60,18 @@ BOUNDARIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One moment in the run of a stream, for those who show progress.
+    """One event in the run of a stream, for progress displays and observers.
 
     Args:
-        stage: the one at work, or the last one that was.
-        seconds: since the stage or its part began; of ENDED since the stream did; of RETRY until it starts over.
-        rows: that the load moves, by its plan; None where the plan cannot tell.
-        share: of the Spark job at work, the part of its tasks that is done; None outside of one.
-        place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
-        outcome: of ENDED, of a load; what ended otherwise says how in `detail`.
-        error: of ENDED, of what is no load: why it failed.
-        plan: of the load at work, once that is planned.
-        broken: the checks that rows of the run failed so far.
+        stage: the current stage, or the last one.
+        seconds: since the stage or its part began; for ENDED since the stream began; for RETRY until it starts over.
+        rows: the rows that the load moves, according to its plan; None if the plan does not know.
+        share: the fraction of the running Spark job's tasks that are done; None outside a job.
+        place: for BEGUN and ENDED: the number of the stream, from 1, and how many the run has.
+        outcome: for ENDED after loads; other commands describe their result in `detail`.
+        error: for ENDED of other commands: why it failed.
+        plan: the plan of the current load, once it is made.
+        broken: the checks that rows of the run have failed so far.
     """
 
     stream: str
@@ -100,10 +100,10 @@ class Journal:
     """Tells a listener about the stages of one stream and keeps their times.
 
     Args:
-        halted: asked before each stage: whether the run was interrupted in another thread.
-        rows: that the load at work moves, once that is planned.
-        plan: of that load.
-        broken: the checks that its rows failed, and those of the loads before it.
+        halted: asked before each stage; whether the run was interrupted in another thread.
+        rows: the rows that the current load moves, once it is planned.
+        plan: the plan of that load.
+        broken: the checks that rows of this load and of earlier ones failed.
     """
 
     stream: str
@@ -135,13 +135,13 @@ class Journal:
         self.tell(stage, Moment.DONE, detail="; ".join(details), seconds=spent)
 
     def tell(self, stage: Stage, moment: Moment, *, detail: str = "", seconds: float = 0.0) -> None:
-        """One event at a boundary of a stage."""
+        """Reports a boundary of a stage."""
         if moment is Moment.START:
             self._stage, self._began = stage, time.monotonic()
         self._send(Event(stream=self.stream, stage=stage, moment=moment, detail=detail, seconds=seconds))
 
     def done(self, stage: Stage) -> None:
-        """The stage that `tell` began is done."""
+        """Reports the end of the stage that `tell` began."""
         spent = time.monotonic() - self._began
         self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
         self.tell(stage, Moment.DONE, seconds=spent)
@@ -158,13 +158,13 @@ class Journal:
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.BEGUN))
 
     def working(self, detail: str, share: float | None = None) -> None:
-        """The stage at work is at this; may be called from another thread."""
+        """Reports what the current stage is doing; may be called from another thread."""
         spent = time.monotonic() - self._began
         event = Event(stream=self.stream, stage=self._stage, moment=Moment.WORKING, detail=detail, seconds=spent)
         self._send(replace(event, share=share))
 
     def retry(self, detail: str, seconds: float) -> None:
-        """The stream starts over in so many seconds."""
+        """Reports that the stream starts over in so many seconds."""
         self.rows, self.plan = None, None
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.RETRY, detail=detail, seconds=seconds))
 
@@ -188,7 +188,7 @@ class Journal:
 
 
 def journals(names: Sequence[str], listener: Listener | None) -> list[Journal]:
-    """One for each stream of a command, which counts them."""
+    """One journal for each stream of a command, numbered."""
     return [
         Journal(stream=name, listener=listener or ignore, place=(number, len(names)))
         for number, name in enumerate(names, start=1)

@@ -62,7 +62,7 @@ def groups(changes: ChangeSet) -> Iterator[ChangeSet]:
 
 
 def equal(changes: ChangeSet) -> dict[str, str]:
-    """The quick hash, by label, of each partition that was compared closely and is as it was."""
+    """By label, the quick hash of each partition whose fingerprint was compared and is unchanged."""
     return {
         part.slice.label: part.quick for part in changes.parts if part.action is Action.SKIP and part.quick is not None
     }
@@ -86,17 +86,17 @@ def one_by_one(changes: ChangeSet) -> list[ChangeSet]:
 
 
 def all_at_once(changes: ChangeSet) -> ChangeSet:
-    """Every partition in one commit: what replaces a table whole cannot be divided."""
+    """All partitions in one commit, because a full refresh cannot be divided."""
     return changes.only(tuple(part for part in changes.parts if part.action is not Action.SKIP))
 
 
 def vouched(changes: ChangeSet, ledger: Ledger) -> ChangeSet:
-    """The changes with the state that the table will have: what the ledger is once they are loaded."""
+    """The changes with the state for the position: the sum and digest of the ledger once they are loaded."""
     return replace(changes, state={**changes.state, **ledger.loaded(changes.parts).voucher()})
 
 
 def described(changes: ChangeSet, probe: Probe, columns: Schema) -> ChangeSet:
-    """The changes, each part with its filter in the source's words and in the table's."""
+    """The changes, each part with its filter in the SQL of the source and of the table."""
     spark = Spark()
     parts = (
         replace(part, source_filter=probe.condition(part.slice), target_filter=spark.among([part.slice], columns))

@@ -99,13 +99,13 @@ def publish(lake: Format, target: Target, plan: LoadPlan, staging: Staging) -> R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTable:
-    """A table beside a stream's target that the engine alone writes, each time in one fenced commit of its own.
+    """A table beside a stream's target that only the engine writes, each time in one fenced commit.
 
     Args:
-        stream: whose it is, for people.
-        uid: of its loads; not the stream's.
-        kind: of its positions.
-        state: as it stood when the load was planned that it belongs to.
+        stream: the name of the stream, for people.
+        uid: the identity of its loads; not the stream's.
+        kind: the kind of its positions.
+        state: its state when the current load was planned.
     """
 
     lake: Format
@@ -119,11 +119,11 @@ class SideTable:
     def commit(
         self, session: SparkSession, rows: DataFrame, mode: Mode, *, now: datetime, state: Mapping[str, Any]
     ) -> Receipt:
-        """The rows come to what it holds, or in its place.
+        """Appends the rows, or replaces the table with them.
 
         Args:
             mode: append or overwrite.
-            state: what its position says.
+            state: the state of the position that the commit carries.
 
         Raises:
             PositionMoved, CommitConflict: somebody else has written it since.

@@ -39,8 +39,8 @@ class RecoveryState:
     """The position of a stream before a run.
 
     Args:
-        since: None only for a table that holds nothing of anybody.
-        proven: no load is seen that still has to be verified.
+        since: the position; None only for an empty table that nobody has written to.
+        proven: no visible load still has to be verified.
     """
 
     table: TableState
@@ -50,19 +50,19 @@ class RecoveryState:
 
     @property
     def loaded(self) -> Position | None:
-        """`since`; None also for a table that was created without rows: what follows is a first load."""
+        """`since`; None also for a table that was created without rows: the next load is a first load."""
         return None if self.since is None or is_of_empty_table(self.since.state) else self.since
 
     @property
     def vouched(self) -> Position | None:
-        """`loaded`; of a load that was never verified it claims nothing of the table's rows."""
+        """`loaded`; after a load that was never verified, without its claims about the table's rows."""
         if self.proven or self.loaded is None:
             return self.loaded
         return replace(self.loaded, state=unclaimed(self.loaded.state))
 
 
 def reconcile(name: str, table: TableState, remembered: RegistryPosition | None) -> RecoveryState:
-    """The position to start from: that of the table; a contradiction stops the run.
+    """The position to start from, which is the table's; a contradiction with the registry stops the run.
 
     Raises:
         PositionMissing: the table has rows and no position of this stream.
@@ -95,12 +95,12 @@ def reconcile(name: str, table: TableState, remembered: RegistryPosition | None)
 
 
 def next_sequence(table: TableState, since: Position | None, known: int) -> int:
-    """The number of the next load: above every one that position, table or registry know of.
+    """The number of the next load: greater than every number in the position, the table or the registry.
 
-    Neither takes one below it: not after a repair, and not after a RESTORE.
+    Neither of them accepts a lower one, even after a repair or a RESTORE.
 
     Args:
-        known: by the registry.
+        known: the greatest number in the registry.
 
     Example:
         >>> next_sequence(TableState(exists=True, last_sequence=4), None, 2)
@@ -115,7 +115,7 @@ def holds_rows(table: TableState) -> bool:
 
 
 def _by_number(table: TableState, remembered: RegistryPosition) -> bool:
-    """Whether the table has forgotten the position but not the load's number, by which the registry knows it."""
+    """Whether the table lost the position but kept the load's number, by which the registry recognizes it."""
     return remembered.position.sequence == table.number and remembered.table_uuid in (None, table.uuid)
 
 

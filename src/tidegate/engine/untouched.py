@@ -31,16 +31,16 @@ def trusted(work: LoadContext, since: Position) -> tuple[Position, str | None]:
 
 
 def claim(work: LoadContext) -> Mapping[str, Any]:
-    """What the position of a load of the whole table says, so that `trusted` can believe it later."""
+    """What a load of the whole table adds to its position, so that `trusted` can use it later."""
     return {
         AS_LOADED: {"settings": settings(work.stream), "partitioning": work.recovered.table.since_load.partitioning}
     }
 
 
 def settings(stream: Stream) -> str:
-    """Sixteen hex digits that change with any setting that could make another table of the same source.
+    """Sixteen hex digits that change with any setting that could change the table for the same source.
 
-    Holds no secret: what a value hides from its text is left out.
+    Contains no secret: values that are hidden from texts are left out.
     """
     shaping = (
         stream.source,
@@ -58,7 +58,7 @@ def settings(stream: Stream) -> str:
 
 
 def _doubts(work: LoadContext, since: Position) -> Iterator[str]:
-    """Everything that keeps the position from proving what the table holds, what is cheap to know first."""
+    """Reasons why the position does not prove what the table holds, the cheapest to find first."""
     stream, table, proof = work.stream, work.recovered.table, proof_of(since.state)
     if not work.recovered.proven:
         yield "the last load was never verified"

@@ -32,7 +32,7 @@ def by_order(rows: DataFrame, others: DataFrame, *, key: Sequence[str], order: S
 
     Args:
         others: rows that are not in the quarantine: the key, the columns of `order`, and the load that read them as
-            `frames.NUMBER`.
+            `dataframe_ops.NUMBER`.
         order: NULL comes first.
     """
     keys, ordered = [quote(name) for name in key], [quote(name) for name in order]

@@ -43,11 +43,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceLoad:
-    """What is known of a table since the load that its position is of.
+    """What happened to a table since the load whose position it carries.
 
     Args:
-        same_rows: no row came or went; False where that is not known.
-        partitioning: the number of the way in which new rows are partitioned now; 0 for a new table.
+        same_rows: no row was added or removed; False if that is not known.
+        partitioning: the id of the current partition spec; 0 for a new table.
     """
 
     same_rows: bool = False
@@ -59,15 +59,15 @@ class TableState:
     """The state of a table, read without Spark.
 
     Args:
-        exists: the catalog knows it.
-        uuid: the table's own identity.
+        exists: whether the catalog has the table.
+        uuid: the table's identity.
         snapshot: the visible snapshot; None for an empty table.
-        rows: rows of the visible snapshot; None when its summary does not say.
-        position: of the stream asked for, from the ancestors of the visible snapshot.
+        rows: rows of the visible snapshot; None if its summary does not say.
+        position: the position of the given stream, from the ancestors of the visible snapshot.
         position_snapshot: the snapshot that carries it.
-        number: of the load that the table stands at, where the table keeps that and not its position any more.
-        last_sequence: the greatest number that the table has ever taken of this stream; it takes none below it.
-        branches: what a crash left behind, for `drop_branches`: this stream's branches, columns that nobody sees.
+        number: the number of the last load, if the table still has that but no longer its position.
+        last_sequence: the greatest load number of this stream that the table ever accepted; it accepts no lower one.
+        branches: what a crash left behind, for `drop_branches`: this stream's branches, and columns no reader sees.
         schema: the columns, with stored types.
         location: where its files are.
         since_load: what happened to it since the load with the position.
@@ -98,15 +98,16 @@ class Receipt:
 
 
 class Staging(Protocol):
-    """A load of a table, opened at the plan's base; one write, then publish or discard. A staging is a subclass.
+    """A load of a table, opened at the plan's base: one write, then publish or discard. To be inherited from.
 
-    `invisible` says that nobody sees the write before it is published; else it is seen at once, fenced by itself.
+    `invisible` says that readers see the write only after it is published. Otherwise they see it at once, and the write
+    itself is fenced.
     """
 
     @property
     @abstractmethod
     def invisible(self) -> bool:
-        """Whether nobody sees the write before it is published."""
+        """Whether readers see the write only after it is published."""
 
     @abstractmethod
     def append(self, rows: DataFrame) -> None:
@@ -114,11 +115,11 @@ class Staging(Protocol):
 
     @abstractmethod
     def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
-        """The rows become all that the table holds, or all that it holds of these partitions.
+        """Replaces all rows of the table, or all rows of these partitions.
 
         Args:
-            parts: of a grouping that the table is aligned with, or files whose names its rows carry; None means the
-                whole table.
+            parts: partitions of a grouping that the table is aligned with, or files whose names its rows carry; None
+                for the whole table.
         """
 
     @abstractmethod
@@ -135,11 +136,11 @@ class Staging(Protocol):
         """Updates rows of a known key, inserts the others; `prune` bounds the target side.
 
         Args:
-            skip_equal: rows that are equal in every column are left alone.
+            skip_equal: rows that are equal in every column are not written.
             delete_if: a column of `rows`, true for a row whose key is to be deleted, as the plan's `deletes` say.
-            again: a column of `rows` that is true where every row of the key is taken away whatever they say, because
-                a second merge brings the one that is wanted.
-            by: the columns that identify a row of the table, where these are not the plan's key; `rows` then have every
+            again: a column of `rows`, true if all rows of the key are removed regardless of `deletes`, because a second
+                merge adds the right one.
+            by: the columns that identify a row of the table, if these are not the plan's key; `rows` then have every
                 column of the table.
         """
 
@@ -156,7 +157,7 @@ class Staging(Protocol):
         """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
 
         Args:
-            keys: only columns that rows are found by, usually the key; None when `prune` alone says which keys.
+            keys: only the columns that identify rows, usually the key; None if `prune` alone names the keys.
         """
 
     @abstractmethod
@@ -168,12 +169,12 @@ class Staging(Protocol):
         """The rows of the files that an append added, as committed."""
 
     def written(self) -> pa.Table | None:
-        """The rows that an append or a merge added, or that stand in the partitions of an overwrite, as committed.
+        """The rows that an append or a merge added, or those in the partitions of an overwrite, as committed.
 
-        Read again without Spark, so only where they are few.
+        Read without Spark, so only if they are few.
 
-        Columns: the plan's covered ones. None where there are too many rows, or where they may not be all that the
-        version holds of their keys.
+        Columns: the plan's covered ones. None if there are too many rows, or if the version may hold other rows of
+        their keys.
         """
         return None
 
@@ -183,24 +184,24 @@ class Staging(Protocol):
 
     @abstractmethod
     def publish(self) -> Receipt:
-        """Makes it visible at once, or not at all. Raises CommitConflict when the table has moved."""
+        """Makes the load visible atomically. Raises CommitConflict if the table has changed."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Drops it; the table stays as it was."""
+        """Drops the load; the table stays as it was."""
 
 
 class Format(Protocol):
-    """A table format in one lake; `invisible` is that of its stagings. A format is a subclass.
+    """A table format in one lake; `invisible` is that of its stagings. Formats inherit from this class.
 
-    What only some formats can do is `maintenance`, `time_travel`, `change_feed` and `inspection`: None where a format
-    cannot.
+    Optional capabilities are the values `maintenance`, `time_travel`, `change_feed` and `inspection`: None if a format
+    lacks them.
     """
 
     @property
     @abstractmethod
     def invisible(self) -> bool:
-        """Whether nobody sees a load's write before it is published."""
+        """Whether readers see a load only after it is published."""
 
     @property
     def maintenance(self) -> TableMaintenance | None:
@@ -219,16 +220,16 @@ class Format(Protocol):
 
     @property
     def inspection(self) -> TableInspection | None:
-        """What its tables tell of themselves without Spark."""
+        """Layout, size and rows of its tables, without Spark."""
         return None
 
     @abstractmethod
     def state(self, target: Target, uid: str) -> TableState:
-        """Without Spark. Raises WriteError when catalog or metadata cannot be read."""
+        """The state of a table, read without Spark. Raises WriteError if catalog or metadata cannot be read."""
 
     @abstractmethod
     def may_hold(self, target: Target, bound: Prune) -> bool:
-        """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
+        """Whether a file may hold a value within the bound, without Spark; True unless metadata proves otherwise."""
 
     @abstractmethod
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
@@ -260,7 +261,7 @@ class Format(Protocol):
 
     @abstractmethod
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
-        """Makes an empty table (and its namespace); no error when it is there already."""
+        """Creates an empty table (and its namespace), unless it exists."""
 
     @abstractmethod
     def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
@@ -268,7 +269,7 @@ class Format(Protocol):
 
     @abstractmethod
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> Staging:
-        """Opens an invisible version at `plan.base`. Raises CommitConflict when the table is not there any more."""
+        """Opens a load at `plan.base`. Raises CommitConflict if the table no longer exists."""
 
     @abstractmethod
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
@@ -285,69 +286,70 @@ class TableMaintenance(Protocol):
         """Why the table is not partitioned like that; None where it is, or there is no table or nothing asked for."""
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
-        """The steps that are worth doing, in order, found from the metadata alone; empty if there is no table.
+        """The steps that are worthwhile, in order, found from metadata alone; empty if there is no table.
 
         Raises:
-            ConfigError: the layout asks for what the format cannot change in a table that is there.
+            ConfigError: the format cannot change an existing table to the layout.
         """
 
     def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
-        """Does the step; what it did, for people. The rows and the position of every stream stay as they are.
+        """Does the step, and returns what it did, for people. Rows and positions stay unchanged.
 
         Raises:
-            CommitConflict: another writer came in between; the step can be done again.
+            CommitConflict: another writer committed in between; the step can be repeated.
         """
 
     def usage(self, target: Target) -> Usage | None:
-        """What the table takes up in the warehouse; None where that cannot be listed."""
+        """The storage that the table uses; None if it cannot be listed."""
 
 
 class TableInspection(Protocol):
-    """What a format's tables tell of themselves, and how others read them; all of it without Spark."""
+    """Layout, size and rows of a format's tables, and how other engines read them; all without Spark."""
 
     def facts(self, target: Target) -> TableFacts | None:
-        """Layout and size of the visible version; None of a table that is not there."""
+        """Layout and size of the visible version; None if the table does not exist."""
 
     def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
-        """These columns of every row of the visible version; None where only Spark can tell."""
+        """These columns of every row of the visible version; None if only Spark can read them."""
 
     def snippets(self, target: Target) -> Snippets:
-        """By engine a text that reads the table there. It may hold a secret of the catalog's options."""
+        """For each engine, code that reads the table. It may contain a secret from the catalog's options."""
 
 
 class TimeTravel(Protocol):
-    """The versions of a format's tables, and the way back to one."""
+    """The versions of a format's tables, and rolling back to one."""
 
     def versions(self, target: Target, uid: str) -> Sequence[Version]:
-        """The versions that are kept, oldest first, without Spark; none of a table that is not there."""
+        """The versions that are kept, oldest first, without Spark; none if the table does not exist."""
 
     def rollback(self, session: SparkSession, target: Target, version: str) -> None:
-        """Makes that version the visible one; what was made since is kept until it expires.
+        """Makes that version the visible one; later versions are kept until they expire.
 
         Raises:
-            CommitConflict: another writer came in between.
+            CommitConflict: another writer committed in between.
         """
 
 
 class ChangeFeed(Protocol):
-    """What a format tells of the changes between two versions of a table, which makes its tables a source."""
+    """The changes between two versions of a table, which make the format's tables usable as a source."""
 
     def between(self, target: Target, after: str, upto: str) -> Span:
-        """What happened after one version up to another, from the metadata alone, without Spark.
+        """The kind of changes after one version, up to another, from metadata alone, without Spark.
 
         Raises:
-            HistoryGone: the table cannot even be compared any more with what was loaded.
+            HistoryGone: the table can no longer even be compared with what was loaded.
         """
 
     def enabling_statement(self, target: Target) -> str | None:
         """The statement that enables the table's change data feed; None if it is enabled."""
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The inserted rows, of a range that has nothing else."""
+        """The inserted rows of a range with only inserts."""
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """Every inserted or deleted row.
 
-        Rows: the table's columns; `frames.DELETED`, true for a row that went; `frames.ORDER`, a bigint that is greater
-        for a later commit, and within one commit for a row that came: of each key the greatest one counts.
+        Rows: the table's columns; `dataframe_ops.DELETED`, true for a deleted row; `dataframe_ops.ORDER`, a bigint that
+        increases with each commit and is greater for inserts than for deletes of one commit: for each key, the greatest
+        one counts.
         """

@@ -30,37 +30,37 @@ if TYPE_CHECKING:
 
 
 class Probe(Protocol):
-    """Small questions to a source, answered without Spark. A probe is a subclass.
+    """Answers small questions about a source, without Spark. Probes inherit from this class.
 
-    Every question, and every row read while the probe is open, sees one snapshot where the source offers one. Only the
-    bound is taken before it, when the source is opened; so questions can come in any order.
+    Every answer, and every row read while the probe is open, comes from one snapshot if the source offers one. Only the
+    bound is taken before it, when the source is opened; so questions can be asked in any order.
 
-    What only some sources can answer is `log`, `files`, `versions`, `rescue` and `restore`: None where a source cannot.
+    Optional capabilities are `log`, `files`, `versions`, `rescue` and `restore`; None if a source lacks them.
     """
 
     @property
     def log(self) -> Log | None:
-        """Of a log of changes."""
+        """What a log of changes can answer."""
         return None
 
     @property
     def files(self) -> ListedFiles | None:
-        """Of files."""
+        """What a folder of files can answer."""
         return None
 
     @property
     def versions(self) -> TableVersions | None:
-        """Of a table that keeps its versions."""
+        """What a table that keeps its versions can answer."""
         return None
 
     @property
     def rescue(self) -> RescuesColumns | None:
-        """Of a source whose columns can be left out, or kept in one."""
+        """Loading without some columns, or with several packed into one."""
         return None
 
     @property
     def restore(self) -> DetectsRestore | None:
-        """Of a source that notices that it was restored from a copy."""
+        """Detection that the source was restored from a backup."""
         return None
 
     @abstractmethod
@@ -68,14 +68,14 @@ class Probe(Protocol):
         """The columns that a load reads.
 
         Raises:
-            ColumnMissing: the source, or a column that the project names, is not there.
-            ColumnsUnknown: only rows would show them, and there are none yet.
-            SchemaRefused: a type that cannot be kept.
+            ColumnMissing: the source, or a column that the project names, does not exist.
+            ColumnsUnknown: only rows would show the columns, and there are none yet.
+            SchemaRefused: the lake has no exact type for a column.
         """
 
     @abstractmethod
     def identity(self) -> str:
-        """Server and relation; another text means another history."""
+        """Identifies server and relation; a different text means a different history."""
 
     @abstractmethod
     def clock(self) -> int | None:
@@ -116,13 +116,13 @@ class Probe(Protocol):
         """Fingerprint of every partition that has rows, asked by one grouped statement.
 
         Args:
-            since: only rows that it holds, and those whose column is NULL.
-            only: only these partitions; all of them if none is given.
+            since: restricts the answer to the rows of this slice and to rows whose column is NULL.
+            only: these partitions; all of them if none is given.
         """
 
     @abstractmethod
     def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
-        """The engine's own hash of every partition, over all columns, comparable with its own; None without one."""
+        """The source engine's own hash of every partition, over all columns; None if it has none."""
 
     @abstractmethod
     def spread(
@@ -134,76 +134,77 @@ class Probe(Protocol):
     def digests(
         self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
-        """The rows of the named buckets by key and md5, also those beyond the slice; with `latest` the last of both."""
+        """Key and md5 of the rows in the named buckets, including rows beyond the slice; with `latest`, one per key."""
 
     @abstractmethod
     def condition(self, part: Slice) -> str:
-        """The slice in the source's own words, for people."""
+        """The slice as a condition in the source's language, for people."""
 
     @abstractmethod
     def now(self) -> datetime:
-        """The time, aware; what a lookback counts back from."""
+        """The current time, with a time zone; a lookback counts back from it."""
 
     @abstractmethod
     def has_snapshot(self) -> bool:
-        """Whether one snapshot holds every answer and every row that is read, so that one can stand for the other."""
+        """Whether all answers and all rows come from one snapshot, so that they are consistent with each other."""
 
     @abstractmethod
     def verify_unchanged(self) -> None:
-        """Asked after the last row was read. Raises SourceMoved when no snapshot held the source and it changed."""
+        """Called after the last row. Raises SourceMoved if the source changed and was read without a snapshot."""
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """What people should know of the answers given so far: who holds the edge, rows held back for later."""
+        """Notes on the answers so far, for people: who holds the edge back, which rows wait for a later run."""
 
     def safe_bound(self) -> str | None:
-        """The value of the bound that the source was opened with; None where it takes another question to know it."""
+        """The value of the bound that the source was opened with; None if only a further query would show it."""
         return None
 
     def ranges(self) -> Ranges | None:
-        """The ranges of a column in which the source keeps its rows; None where no source of its kind keeps any.
+        """The ranges of a column by which the source is partitioned; None if sources of this kind never are.
 
         Raises:
-            PlanError: this one keeps them otherwise.
+            PlanError: the source is partitioned in another way.
         """
         return None
 
     def quick_hash(self, names: Sequence[str]) -> tuple[int, str] | None:  # noqa: ARG002 - by default there is none
-        """Rows, and the engine's own hash over these columns of all of them, at a fraction of a fingerprint's price.
+        """The number of rows, and the engine's own hash of these columns over all rows; cheaper than a fingerprint.
 
-        Comparable only with what the same source answered before: an equal hash means equal values. None without one.
+        Comparable only with earlier answers of the same source: an equal hash means equal values. None if the engine
+        has no such hash.
         """
         return None
 
 
 class SparkProvider(Protocol):
-    """Gives sessions to whoever has rows for Spark; the first call may start a JVM."""
+    """Provides Spark sessions; the first call may start a JVM."""
 
     def load_session(self, *, small: bool = False) -> SparkSession:
-        """A session of one's own. Raises EnvironmentMissing."""
+        """A separate session. Raises EnvironmentMissing."""
 
     def release(self, session: SparkSession) -> None:
-        """Ends a session that `load_session` gave."""
+        """Ends a session from `load_session`."""
 
 
 P = TypeVar("P", bound=Probe)
 
 
 class Source(Protocol[P]):
-    """Where rows come from. A source is a subclass, and `P` the class of its probes.
+    """Where rows come from. Sources inherit from this class; `P` is the class of their probes.
 
-    `packs` says that its probes can leave out columns of a table, see `Probe.rescue`.
+    `packs` says that its probes support `Probe.rescue`.
     """
 
     packs: ClassVar[bool] = False
 
     @property
     def replication_slot(self) -> ReplicationSlot | None:
-        """What its server retains for it until it is confirmed; None where a server keeps nothing for one reader."""
+        """The log that its server retains until it is confirmed; None if it retains nothing for one reader."""
         return None
 
     def origin(self) -> Origin | None:
-        """Where its rows are; None where nobody can say. May look at metadata of a lake, and never starts Spark."""
+        """Where its rows are stored; None if that is not known. May read a lake's metadata, and never starts Spark."""
         return None
 
     @abstractmethod
@@ -213,18 +214,18 @@ class Source(Protocol[P]):
         """Opens the source without Spark; while open, its snapshot is held.
 
         Args:
-            bound: what to take before the snapshot, see `Probe.edge`.
-            sparks: for a source whose rows only Spark can count and compare: what its probe cannot answer from
-                metadata starts one, and only that. A database answers everything itself.
+            bound: the bound to determine before the snapshot, see `Probe.edge`.
+            sparks: for sources whose rows only Spark can count and compare: questions that metadata cannot answer
+                start a session, and only those. A database answers everything itself.
 
         Raises:
             SourceUnavailable: it cannot be reached.
-            EdgeUnknown: no bound can be known.
+            EdgeUnknown: the bound cannot be determined.
         """
 
     @abstractmethod
     def read(self, session: SparkSession, probe: P, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The rows of the slices, columns of `schema` in order with its stored types, in its own probe's snapshot."""
+        """The rows of the slices in the probe's snapshot, with the columns and stored types of `schema`, in order."""
 
     @abstractmethod
     def jars(self) -> tuple[str, ...]:
@@ -242,25 +243,25 @@ class ReplicationSlot(Protocol):
     """
 
     def claim(self, key: Sequence[str]) -> None:
-        """Makes the server keep every change from now on, where it does not yet.
+        """Makes the server retain every change from now on, unless it already does.
 
-        Called before the first row of a table is read that has no position, so that nothing falls in between.
+        Called before the first load reads a row, so that no change between them is lost.
 
         Args:
-            key: of the stream, by which changes will be applied.
+            key: the stream's key, by which changes will be applied.
 
         Raises:
-            ConfigError: the server's log would not say which row of that key changed, or cannot be kept.
+            ConfigError: the server's log would not identify the changed rows by that key, or cannot be retained.
         """
 
     def acknowledge(self, state: Mapping[str, Any]) -> None:
-        """Lets the server forget what a published position covers; any number of times, nothing where it has.
+        """Lets the server drop what a published position covers; may be repeated.
 
         Args:
-            state: of that position.
+            state: the state of that position.
 
         Raises:
-            SourceError: it does not answer; nothing is lost, the next run tells it again.
+            SourceError: the server does not answer. Nothing is lost: the next run confirms again.
         """
 
     def retained(self) -> SlotRetention:
@@ -273,20 +274,20 @@ class ReplicationSlot(Protocol):
 class Log(Protocol):
     """What a probe of a log of changes answers.
 
-    What its source reads of a range of it: one row an event, the columns of the schema (those of a deleted row may be
-    NULL beside its key), `frames.DELETED`, `frames.ORDER`, and the columns of `core.log.EVENT_COLUMNS`. ORDER is a text
-    that sorts, by code points, as the source committed; two events of one order are the same event, delivered twice. A
-    change of a key is two events, the old key's end before the new key's beginning.
+    Its source reads a range of the log as one row per event: the columns of the schema (all but the key may be NULL for
+    a deleted row), `DELETED` and `ORDER` of `dataframe_ops`, and the columns of `core.log.EVENT_COLUMNS`. ORDER is
+    a text that sorts, by code points, in the order of commits at the source; two events of the same order are one
+    event that was delivered twice. A changed key is two events: the delete of the old key, then the insert of the new.
     """
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
-        """The events after a position from an earlier answer; None for the log's beginning.
+        """The range of events after a position from an earlier answer; None for the log's beginning.
 
         Args:
             most: events to read at most; None for all there are.
 
         Raises:
-            HistoryGone: the log has lost events after the position, is not the one that was read, or ends before it.
+            HistoryGone: the log lost events after the position, is a different log, or ends before the position.
         """
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
@@ -299,45 +300,45 @@ class Log(Protocol):
     def read_twice(
         self, session: SparkSession, parts: Sequence[Slice], *, values: bool
     ) -> tuple[Fingerprint, Fingerprint] | None:
-        """The records of these parts as Spark reads them, and as a reader does that shares nothing with Spark's.
+        """Fingerprints of these parts' records as Spark reads them and as an independent reader does.
 
         Args:
-            values: not only how many records there are.
+            values: compare values, not only the number of records.
 
         Returns:
-            None where there is no other reader.
+            None if there is no other reader.
         """
 
 
 class ListedFiles(Protocol):
-    """What a probe of files answers beside the questions of every probe."""
+    """What a probe of files answers in addition."""
 
     @property
     def carrier(self) -> str | None:
-        """The column that carries the path of each row's file; None where rows do not carry it."""
+        """The column with the path of each row's file; None if rows have none."""
 
     def listing(self, known: Manifest | None) -> Listing:
-        """Every file there is, asked once, without Spark.
+        """All files, listed once, without Spark.
 
         Args:
-            known: contents that need not be hashed again where a file's stamp is the one that is known.
+            known: files whose content need not be hashed again if their stamp is unchanged.
 
         Raises:
-            SourceRefused: there is no such folder or file.
+            SourceRefused: the folder or file does not exist.
         """
 
     def choose(self, files: Iterable[File], columns: Mapping[str, str]) -> None:
-        """The files that are read and tell the columns from here on.
+        """Chooses the files that are read, and that determine the columns from here on.
 
         Args:
-            files: of which path and load count.
-            columns: types by name, of loads before this one; they hold also where these files say less.
+            files: the files; only path and load are used.
+            columns: types by name from earlier loads; they also apply if these files show less.
         """
 
     def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:
-        """What the `older` files of a slice hold of these keys: of each the latest row.
+        """Fingerprint of the latest row of each of these keys in the `older` files of a slice.
 
-        Asked where a load removes the newest row of a key.
+        Used if a load removes the newest row of a key.
 
         Args:
             latest: its order has `core.manifest.LOADED`.
@@ -348,33 +349,33 @@ class TableVersions(Protocol):
     """What a probe of a table with versions answers."""
 
     def between(self, after: str) -> Span:
-        """What happened after that version up to the one that is read. Raises HistoryGone."""
+        """The changes after that version, up to the one that is read. Raises HistoryGone."""
 
     def present(self, session: SparkSession, keys: DataFrame, key: Sequence[str]) -> DataFrame:
         """The rows of some keys, in the version that is read."""
 
 
 class RescuesColumns(Protocol):
-    """Reads some of a table's columns, and packs others into one."""
+    """Reads some of a table's columns, and packs others into one column."""
 
     def map_columns(self, mapping: ColumnMapping) -> None:
-        """From now on there are only the columns that the mapping leaves, and `RESCUED` for those that it keeps.
+        """Restricts the probe to the columns that the mapping loads, and `RESCUED` for those that it rescues.
 
-        Asked before anything else.
+        Called before any other question.
         """
 
     def left_out(self) -> Mapping[SchemaChange, Mode]:
-        """The changes that the table sees nothing of, no more than a text in `RESCUED`, or values of its own type."""
+        """The changes of columns that are dropped, rescued as text in `RESCUED`, or cast to the table's type."""
 
 
 class DetectsRestore(Protocol):
-    """Tells a history that went on from one that was set back (by a backup) and written further."""
+    """Distinguishes a source that continued from one that was restored from a backup and written to again."""
 
     def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
-        """What is kept of this moment, after that position; JSON types only."""
+        """Evidence of the source's state at this moment, stored in the next position; JSON types only."""
 
     def restore_reason(self, since: Position) -> str | None:
-        """Why the source cannot have come here from that position, in a sentence; None where nothing says so."""
+        """Why the source cannot have continued from that position, in a sentence; None without evidence."""
 
     def follows(self) -> bool:
-        """Whether it replays the history of another server, so that it may just be late."""
+        """Whether it replicates another server, so that it may just be behind."""

@@ -21,15 +21,15 @@ from tidegate.core.slices import Everything, Range, Slice
 
 
 class Strategy(Protocol):
-    """Decides what changed; moves no rows. Of a position's `state` only the strategy that wrote it reads its own keys.
+    """Detects what changed; moves no rows. Only the strategy that wrote a position's `state` reads its own keys.
 
-    A strategy is a subclass: what few strategies need has a default here.
-    `rereads` says that a row may be read again although it did not change (so `append` would double it).
-    `restores` says that each run leaves the table as the source is, also where others wrote to it or settings of the
-    project changed: only a table that is as its last load left it is left alone.
-    `applies_events` says that what it reads are events with an order of their own in a log, `learns` that it chooses by
-    what earlier loads took. `cursor` are the columns whose order says which of two rows of one key is later.
-    What it may declare beside that is in `core/compatibility`.
+    Strategies inherit from this class and its defaults.
+    `rereads` says that an unchanged row may be read again (so `append` would duplicate it).
+    `restores` says that each run makes the table equal to the source, even if others wrote to it or settings of the
+    project changed; only a table that is unchanged since its last load is skipped.
+    `applies_events` says that it reads events of a log, which have an order. `learns` says that it chooses by the costs
+    of earlier loads. `cursor` are the columns whose order says which of two rows of one key is later.
+    Further declarations are in `core/compatibility`.
     """
 
     kind: ClassVar[str]
@@ -45,7 +45,7 @@ class Strategy(Protocol):
 
     @property
     def cursor(self) -> tuple[str, ...]:
-        """The columns that order the rows of one key; empty where two rows of a key cannot be told apart."""
+        """The columns that order the rows of one key; empty if nothing orders them."""
         return ()
 
     @abstractmethod
@@ -53,7 +53,7 @@ class Strategy(Protocol):
         """What changed since the position; None for nothing.
 
         Args:
-            kept: the partitions as they were loaded, when the registry has them and the position vouches for them.
+            kept: the partitions as they were loaded, if the registry has them and the position vouches for them.
         """
 
     def unchanged(self, since: Position) -> str:  # noqa: ARG002 - by default there is nothing to add
@@ -61,7 +61,7 @@ class Strategy(Protocol):
         return "nothing changed"
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the options on their own, one sentence each."""
+        """Errors in the options alone, one sentence each."""
         return ()
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Strategy(Protocol):
         """
 
     def resume_at(self, state: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - by default it says no value
-        """The cursor value after which a table of that state is continued; None where no value says it."""
+        """The cursor value after which the next load continues; None if the position is not a cursor value."""
         return None
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - by default a cursor says it
@@ -84,39 +84,39 @@ class Strategy(Protocol):
 
     @property
     def bound_request(self) -> BoundRequest | None:
-        """What its source has to be opened with, for a strategy that reads up to a bound; None for none."""
+        """The bound that its source determines when it is opened; None for a strategy without a bound."""
         return None
 
     @property
     def partitions(self) -> ComparesPartitions | None:
-        """What else it answers where it compares partitions; None where it does not."""
+        """What it answers in addition if it compares partitions; None otherwise."""
         return None
 
     def event_rules(self) -> EventRules:
-        """How events are applied that were read before, for a strategy that `applies_events`."""
+        """How events are applied, for a strategy that `applies_events`."""
         return EventRules()
 
     def learned(self, cost_history: CostHistory) -> Strategy:  # noqa: ARG002 - by default nothing is learned
-        """The same strategy with what earlier loads took, for one that `learns`."""
+        """The same strategy with the costs of earlier loads, for one that `learns`."""
         return self
 
     def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest] | None:  # noqa: ARG002 - by default it has none
-        """The state of a table that holds every file that is there now, and what to remember of them.
+        """The state of a table that already holds all present files, and the manifest to store.
 
-        None for a strategy whose position is not the files that were loaded.
+        None for a strategy whose position does not consist of files.
         """
         return None
 
 
 class ComparesPartitions(Protocol):
-    """What a strategy answers that compares a table with its source partition by partition."""
+    """What a strategy answers if it compares a table with its source partition by partition."""
 
     @property
     def max_rows(self) -> int:
-        """The most rows of one partition."""
+        """The maximum number of rows in one partition."""
 
     def unlimited(self) -> Strategy:
-        """The same, for partitions of any size."""
+        """The same strategy without that maximum."""
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is partitioned. Raises PlanError where it cannot be."""

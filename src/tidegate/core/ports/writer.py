@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """Says what happens to the rows; formats say how. A writer is a subclass: what few writers need has a default here.
+    """Decides what happens to the rows; formats decide how. Writers inherit from this class and its defaults.
 
-    `accepts` are the effects that it can carry out, `idempotent` says that rows may be written again, `deletes_by_key`
-    that it deletes or marks the rows of keys that are gone at the source.
+    `accepts` are the effects that it can carry out, `idempotent` says that the same rows may be written again, and
+    `deletes_by_key` that it deletes or marks the rows of keys that no longer exist at the source.
     """
 
     kind: ClassVar[str]
@@ -31,26 +31,26 @@ class Writer(Protocol):
 
     @abstractmethod
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """The mode for such a batch."""
+        """The write mode for a batch."""
 
     @property
     def versions(self) -> VersionedWriter | None:
-        """What else it answers where its table keeps every version of a row; None where it keeps none that ended."""
+        """What it answers in addition if its table keeps every version of a row; None if it keeps only current ones."""
         return None
 
     @property
     def current(self) -> str:
-        """The condition of the rows that the source holds now, as Spark SQL."""
+        """The condition of the current rows, as Spark SQL."""
         return "true"
 
     @property
     def signature(self) -> str | None:
-        """Changes with every option that gives the rows of the table another meaning; None where none does."""
+        """Changes with every option that changes the meaning of the table's rows; None if no option does."""
         return None
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        """What a new table is laid out by, where the stream does not say."""
+        """The partitioning of a new table, if the stream has no `layout:`."""
         return ()
 
     @property
@@ -71,7 +71,7 @@ class Writer(Protocol):
         return ()
 
     def latest(self, key: tuple[str, ...], cursor: tuple[str, ...]) -> Latest | None:  # noqa: ARG002 - by default none
-        """By what it chooses the one row of a key that is meant to be the source's; None where it keeps them all.
+        """The rule by which it chooses among several rows of a key; None if it keeps them all.
 
         Args:
             cursor: the strategy's.
@@ -79,37 +79,37 @@ class Writer(Protocol):
         return None
 
     def moments(self, plan: LoadPlan) -> Type | None:  # noqa: ARG002 - by default there are none
-        """The type of the moments that events of a log state; None where their order alone says which one is later.
+        """The type of the moments that events of a log state; None if only their order says which one is later.
 
-        Where they state moments, a late event changes what was before, so every event of a key has to be known. The
-        writer's `check` gives the versions of the keys among the events as its `frame`; for rows that are `reread`
-        it derives them in another way, for verification.
+        If events state moments, a late event changes earlier versions, so every event of a key has to be known. The
+        writer's `check` then returns the versions of the events' keys as its `frame`; for rows that are `reread` it
+        derives them in another way, for verification.
         """
         return None
 
     @abstractmethod
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
-        """The rows made ready: for a keyed table one row a key, looked at before anything is written.
+        """Prepares the rows before anything is written; for a keyed table, one row per key.
 
         Raises:
-            DuplicateKeys: rows of one key that nothing orders.
+            DuplicateKeys: several rows of one key without an order.
             CheckFailed: a NULL in a key column.
         """
 
     @abstractmethod
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
-        """One commit that carries the plan's position; what was written, or `skipped` where there is no commit."""
+        """Makes one commit with the plan's position; returns what was written, or `skipped` without a commit."""
 
 
 class VersionedWriter(Protocol):
-    """A writer whose table has versions of rows, in columns of the writer's own."""
+    """A writer that keeps versions of rows, described by columns of its own."""
 
     @property
     def known(self) -> str:
-        """The last moment that a version tells of, as Spark SQL."""
+        """The last moment of a version, as Spark SQL."""
 
     def moment(self, cursor: Sequence[str]) -> str | None:
-        """When a row of the source took effect, as Spark SQL; None where its load dates it.
+        """The moment at which a row of the source took effect, as Spark SQL; None if the load dates it.
 
         Args:
             cursor: the strategy's.
@@ -118,20 +118,20 @@ class VersionedWriter(Protocol):
     def replayed(  # noqa: PLR0913 - what is known of rows that waited
         self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
     ) -> DataFrame:
-        """Rows that were set aside as changes with moments of their own (`frames.MOMENT`), and their ends.
+        """Quarantined rows as changes with moments of their own (`dataframe_ops.MOMENT`), and their ends.
 
         Args:
-            stored: the versions that the table holds.
-            at: when the load was planned that read a row, as SQL.
-            ended: when its row was found to be gone; NULL where it was not.
+            stored: the versions in the table.
+            at: when the load that read a row was planned, as SQL.
+            ended: when the row was found to be deleted; NULL if it was not.
         """
 
     def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
-        """Rows of a checked batch that the committed versions do not show at their moment."""
+        """The number of rows of a checked batch that the committed versions do not show at their moment."""
 
     def prove(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-        """Looks at what was committed: of each key that was touched no versions overlap, and one at most is current.
+        """Verifies the commit: for each touched key, no versions overlap and at most one is current.
 
         Raises:
-            VerifyFailed: they do.
+            VerifyFailed: this does not hold.
         """

@@ -52,7 +52,7 @@ SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIM
 def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, ChangeSet | None]:
     """The changes, with a delete step if keys of the table may have been deleted; starts no Spark.
 
-    The new position vouches for the keys that the source has: while they are these, nothing of the table is gone.
+    The new position vouches for the source's keys: while they stay the same, no key of the table was deleted.
 
     Raises:
         PlanError: a column of the key has no exact text.
@@ -125,7 +125,7 @@ def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
 def _named(
     work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
 ) -> list[tuple[str, ...]] | None:
-    """The keys that are gone as canonical texts, sorted; None where Spark must compare because they are too many."""
+    """The deleted keys as canonical texts, sorted; None if Spark must compare because there are too many."""
     diff = work.key_diff
     if diff is None or diff.buckets is None:
         return None
@@ -153,7 +153,7 @@ def _named(
 
 
 def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ...]], checked: Checked) -> Checked:
-    """The batch with these keys as literals, which no later statement has to look for again."""
+    """The batch with these keys as literals, so that no later statement has to find them again."""
     types = [plan.columns.find(name) for name in plan.key]
     rows = [[Spark().literal(one.type, text) for one, text in zip(types, key, strict=True) if one] for key in named]
     reach: tuple[Prune, ...] = ()
@@ -168,7 +168,7 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
 def _with_missing_keys(
     work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
 ) -> Checked:
-    """The batch with the keys that a join finds to be gone."""
+    """The batch with the deleted keys that a join finds."""
     diff, keys = work.key_diff, [quote(name) for name in plan.key]
     if diff is None or diff.rows is None:
         missing = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
@@ -193,7 +193,7 @@ def _with_missing_keys(
 def _of_window(
     work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, batch: DataFrame
 ) -> DataFrame:
-    """Keys of the window's rows that neither the batch has, which is all of the window, nor anything beyond it."""
+    """Keys of the table's rows in the window that the source has neither in the window (the batch) nor beyond it."""
     keys, columns = [quote(name) for name in plan.key], plan.columns
     windows = [part for part in plan.changes.slices if isinstance(part, Range)]
     where = " OR ".join(within(part, columns) for part in windows) or "false"
@@ -218,7 +218,7 @@ def _of_window(
 
 
 def _present(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging) -> DataFrame:
-    """The rows of the table, and those of other keys that wait in the quarantine."""
+    """The rows of the table, and the quarantined rows of other keys."""
     rows, quarantine = dataframe_ops.completed(staging.read(), plan.columns), Quarantine.of(work.stream)
     if not quarantine.filled:
         return rows
@@ -241,9 +241,9 @@ def _key_columns(work: LoadContext) -> tuple[Column, ...]:
 
 
 def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
-    """What the source says of its keys, by the cheapest that tells other keys; and a text that no other keys have.
+    """The cheapest comparison of the source's keys, and a text that identifies this set of keys.
 
-    Ranges for integers that lie close enough together, the engine's own hash where it has one, else buckets by md5.
+    Uses ranges for integers that lie close together, the engine's own hash if it has one, and otherwise buckets by md5.
     """
     key, probe = work.stream.key, work.probe
     columns = _key_columns(work)
@@ -274,7 +274,7 @@ def _ranges(work: LoadContext, key: Sequence[Column]) -> Buckets | None:
 
 
 def _power(number: int) -> int:
-    """The least power of two that is not below a number.
+    """The smallest power of two that is not below a number.
 
     Example:
         >>> _power(0), _power(64), _power(65)
@@ -284,10 +284,10 @@ def _power(number: int) -> int:
 
 
 def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
-    """Buckets, unless as many keys seem to be gone that most buckets would be fetched anyway.
+    """Buckets, unless so many keys seem deleted that most buckets would be fetched anyway.
 
-    Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
-    what fetching it does.
+    Without buckets, all keys are fetched: if the engine has a hash of its own, computing the md5 of a key on both sides
+    costs five times as much as fetching it.
     """
     rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.buckets
     about = f"the table has {table_rows} rows, the source {rows} keys"
@@ -300,7 +300,7 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
 
 
 def _digest(key: tuple[str, ...], spread: Buckets, source: Mapping[str, Fingerprint]) -> str:
-    """A text that no other keys have, whatever buckets they were asked by."""
+    """A text that identifies the set of keys, whatever buckets were used."""
     total = sum(source.values(), Fingerprint())
     if spread.width is None:
         return f"{','.join(key)} {total}"

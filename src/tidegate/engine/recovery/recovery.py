@@ -75,14 +75,14 @@ def found(stream: Stream, context: RunContext, table: TableState) -> RecoverySta
 
 
 def unproven(stream: Stream) -> bool | None:
-    """What a registry notes of a position that it takes from the table: False where it still has to be verified."""
+    """What the registry records for a position from the table: False if it still has to be verified."""
     return None if stream.format.invisible or stream.policies.verify is VerifyLevel.NONE else False
 
 
 def prove(work: LoadContext) -> LoadContext:
     """Verifies the last load if it was left unverified.
 
-    Strategies that look at every row again need it not: they build on nothing, see `RecoveryState.vouched`.
+    Strategies that compare every row do not need this: they ignore its claims, see `RecoveryState.vouched`.
 
     Raises:
         VerifyFailed: the rows differ, and not because the source has gone on.

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 
 def mirrors(stream: Stream) -> bool:
-    """Whether the table is meant to hold just what the source holds."""
+    """Whether the table should hold exactly the rows of the source."""
     return stream.writer.idempotent or stream.strategy.emits != {Upsert}
 
 
 def difference(work: LoadContext, session: SparkSession, level: Level, part: Range | None = None) -> Difference:
-    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read.
+    """Compares the probe's snapshot with the version of the table whose position was read.
 
     Args:
-        part: only these rows; the whole table unless given.
+        part: restricts the comparison to these rows; the whole table if None.
     """
     stream, probe, table, since = work.stream, work.probe, work.recovered.table, work.recovered.since
     wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
@@ -88,7 +88,7 @@ def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -
 
 
 def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:
-    """The key by which rows that differ are named; none where a column of it has no exact text."""
+    """The key columns by which differing rows are named; none if one of them has no exact text."""
     found = [columns.find(name) for name in stream.key]
     return stream.key if all(column is not None and column.type.covered for column in found) else ()
 
@@ -105,7 +105,7 @@ def window(work: LoadContext, session: SparkSession, part: Range) -> Difference:
 
 
 def within(part: Range, columns: Schema) -> str:
-    """What a row of the table fulfils that lies in the slice."""
+    """The condition of the table's rows that lie in the slice."""
     column, spark = columns.find(part.cursor[0]), Spark()
     cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
     ends = []
@@ -125,10 +125,10 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
     *,
     since: Position | None = None,
 ) -> Fingerprint:
-    """Of the rows of one version of the table; a column that it does not have yet counts as NULL.
+    """The fingerprint of one version of the table; a column that it does not have yet counts as NULL.
 
     Args:
-        since: with the rows that were set aside up to this position; None for the table's own rows alone.
+        since: includes rows that were quarantined up to this position; None for the table's own rows.
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
@@ -143,9 +143,9 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
 
 
 def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
-    """The rows of one version of the table that are meant to be the source's, not those that were once.
+    """The rows of one version of the table that correspond to present rows of the source.
 
-    Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
+    In a history, these are the current versions; every version, if each row of the source is a change of its own.
     """
     rows = stream.format.read(session, stream.target, snapshot)
     if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
@@ -154,7 +154,7 @@ def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFra
 
 
 def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Position) -> None:
-    """Of a source of files: those that the position says are in the table; others are not missing, they are next.
+    """Restricts a source of files to those in the table according to the position; the next load reads the others.
 
     Raises:
         PlanError: a file is gone whose rows the table keeps, or it is unknown which files were loaded, or in which
@@ -185,7 +185,7 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
 
 
 def refuse_unknown(stream: Stream, since: Position, manifest: Manifest, probe: Probe) -> None:
-    """Asks the source where nobody remembers which loads read several files.
+    """Refuses a comparison that depends on the order of loads, if the registry has lost it.
 
     Raises:
         PlanError: two of them have rows of one key, and which one counts depends on their loads.

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Side(Protocol):
-    """One side of the comparison; both answer alike for equal rows."""
+    """One side of the comparison; both give the same answers for equal rows."""
 
     def spread(self, spread: Buckets) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket that has rows."""
@@ -39,17 +39,17 @@ class Side(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a comparison found.
+    """The result of a comparison.
 
     Args:
-        buckets: smallest buckets that differ.
-        missing: keys that the table lacks, changed: whose rows differ, extra: that only the table has. Without a key
-            rows are counted in `missing_rows` and `extra_rows` alone.
-        more: rows of these keys that differ beyond one for each.
-        fetched: rows that travelled to find this, from both sides together.
-        quarantined: rows that wait in the quarantine, compared with the table's and counted apart from them.
-        fingerprints: of all rows of the source and of the table; None where only counts were compared. They differ of
-            equal tables where the source has rows that the next load brings.
+        buckets: how many of the smallest buckets differ.
+        missing, changed, extra: keys that only the source has, keys whose rows differ, and keys that only the table
+            has. Without a key, rows are only counted, in `missing_rows` and `extra_rows`.
+        more: differing rows of these keys beyond one per key.
+        fetched: how many rows were fetched from both sides to find this.
+        quarantined: rows in the quarantine; they are compared together with the table's, and counted separately.
+        fingerprints: of all rows of the source and of the table; None if only counts were compared. They differ for
+            equal tables if the source has rows that the next load will read.
     """
 
     source_rows: int
@@ -67,7 +67,7 @@ class Difference:
 
     @property
     def rows(self) -> int:
-        """Rows that differ: a changed row counts once, one that is there several times as often as it is too many."""
+        """How many rows differ: a changed row counts once, a duplicate once for each surplus copy."""
         keyed = len(self.missing) + len(self.changed) + len(self.extra)
         return keyed + self.more + self.missing_rows + self.extra_rows
 
@@ -91,7 +91,7 @@ def buckets_for(rows: int) -> int:
 
 
 def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Difference:
-    """Level by level to the buckets that differ, and to their rows if asked for.
+    """Narrows down the difference level by level to buckets, and to rows if asked for.
 
     Args:
         rows: about how many there are.
@@ -123,7 +123,7 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
 
 
 def _both(source: Callable[[Buckets], T], target: Callable[[Buckets], T], spread: Buckets) -> tuple[T, T]:
-    """The same question to both sides at the same time: each works on an engine of its own."""
+    """Asks both sides at the same time, because each uses its own engine."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="source") as pool:
         asked = pool.submit(source, spread)
         of_target = target(spread)
@@ -160,7 +160,7 @@ class _Found:
                 (self.changed if of_source[key] else self.extra).append(key)
 
     def difference(self, totals: tuple[int, int], buckets: int) -> Difference:
-        """The sum of it."""
+        """The collected differences."""
         any_rows = self.missing or self.changed or self.extra or self.lost or self.surplus
         return Difference(
             source_rows=totals[0],
@@ -185,7 +185,7 @@ def _by_key(rows: Sequence[RowDigest], pending: set[Key]) -> defaultdict[Key, Co
 
 
 def differing(source: Mapping[str, Fingerprint], target: Mapping[str, Fingerprint]) -> tuple[str, ...]:
-    """The buckets of which both sides do not hold the same, sorted."""
+    """The buckets that differ, sorted."""
     nothing = Fingerprint()
     names = sorted(source.keys() | target.keys())
     return tuple(name for name in names if source.get(name, nothing) != target.get(name, nothing))

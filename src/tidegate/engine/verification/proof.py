@@ -33,7 +33,7 @@ REPAIR = "Repair the table with `tidegate verify STREAM --repair`; until then no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """What the source holds and what the table holds of the rows that moved."""
+    """Fingerprints of the moved rows at the source and in the table."""
 
     source: Fingerprint
     table: Fingerprint
@@ -44,7 +44,7 @@ class Verdict:
     """The result of a verification that did not fail: None when none was asked for.
 
     Args:
-        sides: what was compared; None where events were, or nothing.
+        sides: the fingerprints that were compared; None if there are none.
     """
 
     equal: bool | None
@@ -53,7 +53,7 @@ class Verdict:
     sides: Sides | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a task keeps of the proof; nothing where no fingerprints were compared."""
+        """The proof as a task stores it; empty if no fingerprints were compared."""
         if self.sides is None:
             return {}
         return {
@@ -71,10 +71,10 @@ def source_side(
     *,
     moved: tuple[Slice, ...] | None = None,
 ) -> Fingerprint:
-    """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved.
+    """The source's fingerprint of the plan's slices: only the number of rows at level counts, all of it at level moved.
 
     Args:
-        moved: slices that the write found to have moved, in place of the plan's.
+        moved: the slices that the write actually changed, instead of the plan's.
     """
     measured = [part.fingerprint for part in plan.changes.parts if part.fingerprint is not None]
     if moved is None and len(measured) == len(plan.changes.slices):
@@ -92,9 +92,9 @@ def source_side(
 
 
 def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint | None:
-    """The same as `table_side`, of few rows and without Spark; None where that cannot be said so.
+    """The same as `table_side` for few rows, without Spark; None if that is not possible.
 
-    What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
+    A difference is no proof yet: rows that were skipped because they are equal are in no new file.
     """
     compared, quarantined = checked.compared, checked.verdicts.quarantined
     apart = (compared.where, quarantined, compared.moved, checked.deleted_keys, checked.dated.touched, checked.folded)
@@ -111,7 +111,7 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
 
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
-    """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
+    """The committed version's fingerprint of the same rows; of no rows for a load that read none."""
     compared, quarantined = checked.compared, checked.verdicts.quarantined
     if not plan.changes.slices and compared.moved is None:
         return Fingerprint()
@@ -123,7 +123,7 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
 
 
 def measured(rows: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
-    """The fingerprint of rows with the plan's columns; at level counts their number alone."""
+    """The fingerprint of rows with the plan's columns; at level counts only their number."""
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
 
     if level is VerifyLevel.COUNTS:
@@ -146,9 +146,9 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
 def _with_quarantined(
     rows: DataFrame, quarantined: QuarantinedRows, plan: LoadPlan, compared: ComparisonScope
 ) -> DataFrame:
-    """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
+    """The rows together with the quarantined ones, which the source holds and the table does not.
 
-    Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
+    If the source is asked for the last row of each key, a quarantined row counts for its key if it is the last one.
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
 
@@ -171,12 +171,12 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
     verify_unchanged: Callable[[], None],
     seen: bool = False,
 ) -> Verdict:
-    """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
+    """Returns the verdict, or raises: a source that changed meanwhile is distinguished from a wrong table.
 
     Args:
-        again: asks the source once more; called only when the sides differ.
-        verify_unchanged: raises SourceMoved when the source has changed since it was opened and no snapshot held it.
-        seen: the rows are visible already, because the format has no place to hide them.
+        again: asks the source once more; called only if the sides differ.
+        verify_unchanged: raises SourceMoved if the source changed since it was opened and was read without a snapshot.
+        seen: the rows are already visible, because the format cannot hide them.
 
     Raises:
         SourceMoved: the source has changed in between.
