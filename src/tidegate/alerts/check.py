@@ -76,7 +76,10 @@ def situations(config: Config, lakes: dict[str, Format], registry: Registry, now
         statuses = with_lags(statuses, config, lakes)
     if rules.quarantine_over is not None:
         statuses = [_with_quarantine(each, lakes) for each in statuses]
-    facts, recent = registry.facts(), registry.recent_history(queries=rules.query_slower is not None)
+    facts = registry.facts()
+    for new in (each for each in statuses if each.uid not in facts):  # what never ran is late only from some time on
+        registry.register(uid=new.uid, name=new.stream, source=new.source, target=new.target)
+    recent = registry.recent_history(queries=rules.query_slower is not None)
     return {
         status.uid: Situation(
             status=status,
@@ -120,7 +123,7 @@ def _messages(
     return [
         Notice(channel=name, kind=kind, title=title, body=body)
         for name, channel in config.alerts.channels.items()
-        if channel.url and channel.takes(stream.tags, stream.owner)
+        if (channel.url or name in config.alerts.absent) and channel.takes(stream.tags, stream.owner)
     ]
 
 

@@ -105,10 +105,9 @@ def _of_last_run(stream: Situation) -> Iterator[Alarm]:
 def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
     status, recent = stream.status, stream.recent
     run = f"tidegate run {_name(status)}"
-    on_time = health(Condition(schedule=stream.schedule, last_success_at=status.last_success_at), now) is Health.ON_TIME
-    if stream.schedule is not None and not on_time:
-        since = status.last_success_at
-        why = f"its last success was {_minute(since)}" if since else "it has a schedule, and was never loaded"
+    if (since := _late_since(stream, now)) is not None:
+        last = status.last_success_at
+        why = f"its last success was {_minute(last)}" if last else "it has a schedule, and was never loaded"
         yield _alarm(stream, "late", why, run, since=since)
     if rules.lag_over is not None and status.lag_seconds is not None:
         lag = timedelta(seconds=status.lag_seconds)
@@ -119,6 +118,20 @@ def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Al
     if rules.no_data_for is not None and last is not None and now - last > rules.no_data_for:
         why = f"no row was loaded since {_minute(last)}, for more than {rules.no_data_for}"
         yield _alarm(stream, "no_data_for", why, f"tidegate plan {_name(status)}", since=last)
+
+
+def _late_since(stream: Situation, now: datetime) -> datetime | None:
+    """Since when nothing was loaded of a stream that missed a turn of its schedule; None of one that is on time.
+
+    One that was never loaded is due for the first time after the registry has heard of it.
+    """
+    schedule, success, known = stream.schedule, stream.status.last_success_at, stream.facts.known_since
+    if schedule is None:
+        return None
+    if success is None:
+        return known if known is not None and schedule.late(schedule.first(known), now) else None
+    on_time = health(Condition(schedule=schedule, last_success_at=success), now) is Health.ON_TIME
+    return None if on_time else success
 
 
 def _of_history(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:

@@ -31,6 +31,8 @@ def watching(
     if not config.alerts.channels:
         yield tell
         return
+    for error in config.alerts.absent.values():
+        log.warning("alerts: %s; nothing is sent there", error.message)
     from tidegate.alerts.check import check_alerts  # noqa: PLC0415 - every command imports this module, few send
 
     ended, asked = threading.Event(), threading.Event()

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from tidegate.config.nodes import Node, Problems, from_values
 from tidegate.config.options import read, without
+from tidegate.errors import ConfigError
 
 SHORTEST_REPEAT = timedelta(minutes=1)
 
@@ -75,12 +76,14 @@ class AlertOptions:
         rules: what is an incident.
         repeat: the time after which an incident that goes on is told again.
         recovered: whether the end of an incident is told, too.
+        absent: channels whose address is not there, and why; they are switched off.
     """
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
     rules: AlertRules = AlertRules()
     repeat: timedelta = timedelta(hours=4)
     recovered: bool = True
+    absent: Mapping[str, ConfigError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ class _Own:
     recovered: bool = True
 
 
-def read_alerts(node: Node) -> AlertOptions:
+def read_alerts(node: Node, absent: Mapping[str, ConfigError]) -> AlertOptions:
     """The section. Raises ConfigError with everything that is wrong with it."""
     problems = Problems()
     channels: dict[str, Channel] = {}
@@ -108,7 +111,7 @@ def read_alerts(node: Node) -> AlertOptions:
         if own.repeat < SHORTEST_REPEAT:
             raise (node.get("repeat") or node).mark.error("must be 1m or more")
     problems.refuse()
-    return AlertOptions(channels=channels, rules=rules, repeat=own.repeat, recovered=own.recovered)
+    return AlertOptions(channels=channels, rules=rules, repeat=own.repeat, recovered=own.recovered, absent=absent)
 
 
 def _empty(node: Node, key: str) -> Node:

@@ -18,7 +18,7 @@ from tidegate.config.nodes import Node, Problems, from_values, parse
 from tidegate.config.options import KIND, check, plugin_of, read, without
 from tidegate.config.paths import absolute_connection, absolute_path, absolute_url
 from tidegate.config.profiles import merged
-from tidegate.config.references import DEFAULTS, References
+from tidegate.config.references import DEFAULTS, Absent, References
 from tidegate.config.sections import ServiceOptions, SparkOptions, TelemetryOptions
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
@@ -176,7 +176,7 @@ class _Project:
     root: Node
     file: Path | None
     folder: Path
-    absent: Mapping[str, ConfigError]
+    absent: Absent
     problems: Problems
     state: State
 
@@ -209,9 +209,9 @@ class _Project:
             spark=spark,
             service=service,
             telemetry=telemetry,
-            alerts=self.keep(lambda: read_alerts(self.section("alerts")), default=AlertOptions()),
+            alerts=self.keep(lambda: read_alerts(self.section("alerts"), self.absent.channels), default=AlertOptions()),
             connections=connections,
-            absent=self.absent,
+            absent=self.absent.connections,
             streams=tuple(streams.values()),
             secrets=hidden,
         )
@@ -274,7 +274,7 @@ class _Project:
         return ready
 
     def connection(self, name: str, node: Node) -> Connection:
-        if name in self.absent:
+        if name in self.absent.connections:
             return Connection(name=name)
         if isinstance(node.value, str):
             node = Node(value={"url": node}, mark=node.mark)

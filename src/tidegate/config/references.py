@@ -6,7 +6,7 @@ Runs once on the whole project file, before validation. Never shows a resolved v
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +19,19 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
 DEFAULTS = "defaults"
 """The key of a connection that holds what its streams have in common."""
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """What refers to a variable, file or secret that is not there, by name, and why.
+
+    Args:
+        connections: what opens no source goes on without them.
+        channels: of alerts; they are switched off.
+    """
+
+    connections: dict[str, ConfigError] = field(default_factory=dict)
+    channels: dict[str, ConfigError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +62,39 @@ class References:
             return replace(node, value=self._text(node.value, node.mark))
         return node
 
-    def resolve_project(self, root: Node, problems: Problems) -> tuple[Node, dict[str, ConfigError]]:
-        """The same for a whole project; connections that refer to what is absent stay as they are, with the reason.
+    def resolve_project(self, root: Node, problems: Problems) -> tuple[Node, Absent]:
+        """The same for a whole project; what refers to what is absent and can be done without is left out.
 
         Args:
             problems: gets what is wrong elsewhere; values with a problem stay as they are.
         """
-        absent: dict[str, ConfigError] = {}
-        section = root.get("connections")
-        if section is None or not isinstance(section.value, dict):
-            return self._resolve_each(root, problems), absent
+        absent = Absent()
+        optional: dict[tuple[str, ...], Callable[[Node], Node]] = {
+            ("connections",): lambda node: self._but_absent(node, absent.connections, self._defaults_alone, problems),
+            ("alerts", "channels"): lambda node: self._but_absent(node, absent.channels, _switched_off, problems),
+        }
+        return self._resolve_each(root, problems, optional), absent
+
+    def _resolve_each(
+        self,
+        node: Node,
+        problems: Problems,
+        optional: Mapping[tuple[str, ...], Callable[[Node], Node]],
+        path: tuple[str, ...] = (),
+    ) -> Node:
+        if not isinstance(node.value, dict):
+            with problems.kept():
+                return self.resolve(node)
+            return node
+        if path in optional:
+            return optional[path](node)
+        items = {key: self._resolve_each(item, problems, optional, (*path, key)) for key, item in node.value.items()}
+        return replace(node, value=items)
+
+    def _but_absent(
+        self, section: Node, absent: dict[str, ConfigError], without: Callable[[Node], Node], problems: Problems
+    ) -> Node:
+        """A section, and of its entries that refer to what is absent what is left without it, with the reason."""
         ready: dict[str, Node] = {}
         for name, node in section.items.items():
             mark = len(self.found)
@@ -68,18 +104,8 @@ class References:
                 if "absent" not in error.context:
                     problems.found.append(error)
                 del self.found[mark:]
-                ready[name], absent[name] = self._defaults_alone(node), error
-        others = {
-            name: self._resolve_each(node, problems) for name, node in root.items.items() if name != "connections"
-        }
-        return replace(root, value={**others, "connections": replace(section, value=ready)}), absent
-
-    def _resolve_each(self, node: Node, problems: Problems) -> Node:
-        if isinstance(node.value, dict):
-            return replace(node, value={key: self._resolve_each(item, problems) for key, item in node.value.items()})
-        with problems.kept():
-            return self.resolve(node)
-        return node
+                ready[name], absent[name] = without(node), error
+        return replace(section, value=ready)
 
     def _defaults_alone(self, node: Node) -> Node:
         """A connection whose own references are absent; the defaults of its streams are resolved all the same."""
@@ -147,6 +173,13 @@ class References:
                 hint="Correct the path or the file's permissions.",
                 absent=path,
             ) from error
+
+
+def _switched_off(channel: Node) -> Node:
+    """A channel of alerts without an address; what else is wrong with it is still found."""
+    if not isinstance(channel.value, dict) or "url" not in channel.value:
+        return channel
+    return channel.updated({"url": replace(channel.value["url"], value="")})
 
 
 def _in_login(outline: str, start: int) -> bool:

@@ -88,7 +88,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _alerts() -> dict[str, Any]:
-    own = schema_of(AlertOptions, hidden=("channels", "rules"))
+    own = schema_of(AlertOptions, hidden=("channels", "rules", "absent"))
     texts = descriptions(AlertOptions)
     channels = {**_mapping(schema_of(Channel)), "description": texts["channels"]}
     rules = {**schema_of(AlertRules), "description": texts["rules"]}

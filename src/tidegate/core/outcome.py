@@ -56,7 +56,8 @@ class Outcome(Shown):
     in it although they break a check that only warns. `looked_through` is the bound of the cursor up to which the
     source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `table_rows` are those of the table before
     the run; None where its metadata do not say. `log_taken` and `log_behind` are of a log, in its own unit: events of a
-    topic, files, bytes of a server's log.
+    topic, files, bytes of a server's log. `whole` is whether the run took all of the source, by a full refresh, a
+    resync, or a mirror of the whole table that was verified: an earlier comparison says nothing of the table then.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -97,6 +98,7 @@ class Outcome(Shown):
     position: dict[str, Any] | None = None
     looked_through: str | None = None
     verified: bool | None = None
+    whole: bool = False
     spark_started: bool = False
     arrivals: tuple[tuple[int, int], ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)

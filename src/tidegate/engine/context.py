@@ -71,9 +71,17 @@ class RunContext:
         """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
 
-    def listener(self, stream: Stream, command: Command, given: Listener, *, part: str = "") -> Listener:
+    def listener(
+        self,
+        stream: Stream,
+        command: Command,
+        given: Listener,
+        *,
+        part: str = "",
+        due_at: datetime | None = None,
+    ) -> Listener:
         """The given listener together with the observers, for one stream; see `Subject`."""
-        subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part)
+        subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part, due_at=due_at)
         return observed(given, self.observers, subject)
 
     @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from tidegate.engine.events import Event, Listener
@@ -32,12 +33,14 @@ class Subject:
     Args:
         run_id: of the run, as the registry has it.
         part: what tells apart several of one stream within a run, such as the commits of a backfill; empty for one.
+        due_at: when the schedule wanted it to begin; None of what no schedule asked for.
     """
 
     stream: Stream
     run_id: str
     command: Command
     part: str = ""
+    due_at: datetime | None = None
 
 
 Observer = Callable[[Subject], Listener]

@@ -17,7 +17,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification.proof import Verdict
 from tidegate.errors import INTERRUPTED, LeaseHeld, TidegateError
 
@@ -71,6 +71,7 @@ class LoadResult:
     reached: StreamState = field(default_factory=StreamState)
     arrivals: tuple[tuple[int, int], ...] = ()
     verdict: Verdict = field(default_factory=lambda: Verdict(equal=None))
+    whole: bool = False
     spark_started: bool = False
     notes: tuple[str, ...] = ()
     error: Problem | None = None
@@ -101,6 +102,7 @@ def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -
         position=reached.position.to_dict() if reached.position else None,
         looked_through=reached.looked_through,
         verified=done.verified,
+        whole=done.whole,
         spark_started=done.spark_started,
         arrivals=done.arrivals,
         seconds=dict(seconds),
@@ -154,9 +156,14 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         ),
         arrivals=changes.observed.arrivals,
         verdict=verdict,
+        whole=work.context.reads_everything or (changes.whole and _proven(work, verdict)),
         spark_started=not warm and work.context.sessions.started,
         notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )
+
+
+def _proven(work: LoadContext, verdict: Verdict) -> bool:
+    return verdict.equal is True and work.stream.policies.verify is VerifyLevel.MOVED
 
 
 def _coverage(verdict: Verdict) -> tuple[str, ...]:
@@ -175,6 +182,7 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
             looked_through=work.probe.safe_bound(),
             table_rows=work.recovered.table.rows,
         ),
+        whole=work.context.reads_everything,
         notes=(*work.probe.notes(), *notes),
     )
 
@@ -228,6 +236,7 @@ def combine_consecutive(results: Sequence[LoadResult]) -> LoadResult:
         notes=tuple(dict.fromkeys((*landed[-1].notes, *last.notes))),
         result=last.result if last.error else Result.LOADED,
         error=last.error,
+        whole=any(each.whole for each in landed),
         spark_started=any(each.spark_started for each in results),
     )
 

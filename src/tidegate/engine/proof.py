@@ -64,7 +64,7 @@ class StreamProof(Shown):
     Args:
         proven: `equal`: the whole table of this version was compared, or repaired after it, and nothing landed since.
             `moved`: the rows of the last load were compared. `different`: the last comparison found differences that
-            no repair has ended. `unproven`: none of these.
+            neither a repair nor a load of the whole table has ended. `unproven`: none of these.
         snapshot: the table's version now, as the registry knows it.
         position: the source position of that version.
         whole: the last comparison of the whole table.
@@ -149,7 +149,8 @@ STYLE = (
 LEGEND = (
     "<p><b>equal</b>: the whole table of this version was compared with its source, or repaired. <b>moved</b>: the "
     "rows that the last load moved were compared. <b>different</b>: the last comparison found differences that were "
-    "not repaired. <b>unproven</b>: nothing was compared since rows landed.</p>"
+    "neither repaired nor followed by a load of the whole table. <b>unproven</b>: nothing was compared since rows "
+    "landed.</p>"
 )
 
 
@@ -159,12 +160,25 @@ def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: dateti
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
     positions = registry.ask(lambda connection: recent.newest_positions(connection, uids))
-    found = (_proof(each, positions.get(each.uid), tasks.get(each.uid, {})) for each in streams)
+    differed = {uid: each[COMPARISON] for uid, each in tasks.items() if COMPARISON in each}
+    differed = {uid: task for uid, task in differed.items() if not task.result_payload["equal"]}
+    renewed = registry.ask(
+        lambda connection: {
+            uid for uid, task in differed.items() if recent.loaded_whole(connection, uid, task.finish_ts)
+        }
+    )
+    found = (
+        _proof(each, positions.get(each.uid), tasks.get(each.uid, {}), renewed=each.uid in renewed) for each in streams
+    )
     return ProofReport(made_at=now, version=extras.version(), streams=tuple(found))
 
 
 def _proof(
-    status: StreamStatus, position: tuple[Mapping[str, Any], str | None] | None, tasks: Mapping[str, Any]
+    status: StreamStatus,
+    position: tuple[Mapping[str, Any], str | None] | None,
+    tasks: Mapping[str, Any],
+    *,
+    renewed: bool,
 ) -> StreamProof:
     loads = [tasks[kind] for kind in LOADS if kind in tasks]
     load = max(loads, key=lambda task: task.task_id, default=None)
@@ -182,6 +196,7 @@ def _proof(
             snapshot,
             compared,
             repaired=str(repair.result_payload.get("snapshot")) if complete and repair is not None else None,
+            renewed=renewed,
         ),
         snapshot=snapshot,
         loaded_through=status.loaded_through,
@@ -193,13 +208,16 @@ def _proof(
     )
 
 
-def _state(status: StreamStatus, snapshot: str | None, whole: Comparison | None, *, repaired: str | None) -> Proven:
+def _state(
+    status: StreamStatus, snapshot: str | None, whole: Comparison | None, *, repaired: str | None, renewed: bool
+) -> Proven:
     """What is proven now.
 
     Args:
         repaired: the version of a repair that left nothing, and came after the last comparison.
+        renewed: a run has taken all of the source since.
     """
-    if whole is not None and not whole.equal and repaired is None:
+    if whole is not None and not whole.equal and repaired is None and not renewed:
         return Proven.DIFFERENT
     versions = {repaired, whole.snapshot if whole is not None and whole.equal and whole.level != "counts" else None}
     if snapshot is not None and snapshot in versions:

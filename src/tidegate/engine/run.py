@@ -83,17 +83,27 @@ def run_streams(
     )
 
 
-def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place: tuple[int, int] = (1, 1)) -> Outcome:
+def run_stream(
+    stream: Stream,
+    context: RunContext,
+    listener: Listener,
+    *,
+    place: tuple[int, int] = (1, 1),
+    due_at: datetime | None = None,
+) -> Outcome:
     """Runs one stream under its lease; errors become part of the outcome, never an exception.
 
     Args:
         place: which one of how many streams of the run it is, from 1.
+        due_at: when the schedule wanted it to begin; None of what no schedule asked for.
 
     Raises:
         KeyboardInterrupt: as it came; the registry says of the stream that it was interrupted.
     """
     began = time.monotonic()
-    lines = RunLog(listener=context.listener(stream, Command.RUN, listener), redact=context.redact, now=context.now)
+    lines = RunLog(
+        listener=context.listener(stream, Command.RUN, listener, due_at=due_at), redact=context.redact, now=context.now
+    )
     journal = Journal(stream=stream.name, listener=lines, place=place, halted=context.interrupted)
     journal.begin()
     try:

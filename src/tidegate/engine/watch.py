@@ -50,7 +50,7 @@ class Watch:
     """Runs streams when they are due, until asked to stop.
 
     Args:
-        run: runs a stream once; errors are part of the outcome.
+        run: runs a stream that was due at that time once; errors are part of the outcome.
         maintain: maintains its tables; as above.
         now: the clock.
         paused: whether a person took the stream off its schedule; asked each time that it is due.
@@ -59,7 +59,7 @@ class Watch:
     """
 
     streams: Mapping[str, Stream]
-    run: Callable[[Stream], Outcome]
+    run: Callable[[Stream, datetime], Outcome]
     maintain: Callable[[Stream], StreamUpkeep]
     now: Callable[[], datetime]
     tell: Callable[[WatchResult], None]
@@ -89,16 +89,16 @@ class Watch:
                     if self._left_out(name):
                         agenda.ended(name, self.now(), well=True)
                     else:
-                        pool.submit(self._turn, self.streams[name])
+                        pool.submit(self._turn, self.streams[name], agenda.turns[name].due_at)
                 self._note(agenda, self._wait(agenda))
         while not self._ended.empty():
             self._note(agenda, 0)
 
-    def _turn(self, stream: Stream) -> None:
+    def _turn(self, stream: Stream, due_at: datetime) -> None:
         """In a thread of its own, which signals do not reach."""
         if self._stopping.is_set():
             return
-        outcome = self.run(stream)
+        outcome = self.run(stream, due_at)
         upkeep = None
         if outcome.error is None and not self._stopping.is_set() and self._needs_upkeep(stream):
             self._maintained[stream.name] = self.now()
@@ -144,7 +144,9 @@ def watch_streams(
     """Runs the streams when they are due, until SIGINT or SIGTERM; see `Project.watch`."""
     watched = Watch(
         streams={stream.name: stream for stream in streams},
-        run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
+        run=lambda stream, due_at: run_stream(
+            stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore, due_at=due_at
+        ),
         maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
         now=context.now,
         paused=lambda stream: context.registry.is_paused(stream.uid),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from tidegate.registry.newest import newest
+from tidegate.registry.recent import loaded_whole
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
@@ -29,7 +31,9 @@ class RunFacts:
         partitions_created: partitions that this run saw for the first time; None where the stream has none.
         maintenance: what the last maintenance that ended well told of its tables.
         maintenance_failed: the error of the last maintenance; None if it ended well.
-        compared: what the last comparison of the whole table told; None if it was repaired since.
+        compared: what the last comparison of the whole table told; None if it differed and was repaired or loaded as a
+            whole since.
+        known_since: when the registry first heard of the stream.
     """
 
     totals: Totals = field(default_factory=dict)
@@ -38,6 +42,7 @@ class RunFacts:
     maintenance: Mapping[str, Any] | None = None
     maintenance_failed: Mapping[str, Any] | None = None
     compared: Mapping[str, Any] | None = None
+    known_since: datetime | None = None
 
 
 def facts(connection: Connection) -> dict[str, RunFacts]:
@@ -46,9 +51,11 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
     compared, repaired = _last_tasks(connection, MEASURE), _last_tasks(connection, REPAIR)
     found = {}
-    for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)):
+    streams = select(object_info.c.object_id, object_info.c.uid, object_info.c.created_ts)
+    for object_id, uid, created_ts in connection.execute(streams).all():
         kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
         since = measured is not None and (repair is None or repair.task_id < measured.task_id)
+        holds = since and measured is not None and _holds(connection, uid, measured)
         payload = (kept.result_payload or {}) if kept is not None else {}
         failed = kept is not None and kept.status_cd == Status.ERROR
         found[uid] = RunFacts(
@@ -57,14 +64,16 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
             partitions_created=created.get(object_id),
             maintenance=payload if kept is not None and not failed else None,
             maintenance_failed=payload.get("error", {}) if failed else None,
-            compared=measured.result_payload if since and measured is not None and _whole(measured) else None,
+            compared=measured.result_payload if holds and measured is not None else None,
+            known_since=created_ts,
         )
     return found
 
 
-def _whole(task: Any) -> bool:
-    """Whether it compared a whole table to its end: loads compare partitions, too."""
-    return "level" in (task.result_payload or {})
+def _holds(connection: Connection, uid: str, task: Any) -> bool:
+    """Whether it compared a whole table to its end, as loads do not, and says something of the table as it is."""
+    found = task.result_payload or {}
+    return "level" in found and (found["equal"] or not loaded_whole(connection, uid, task.finish_ts))
 
 
 def _last_good(connection: Connection) -> dict[int, Any]:
@@ -107,6 +116,6 @@ def _last_tasks(connection: Connection, kind: str) -> dict[int, Any]:
         .correlate(object_info)
         .scalar_subquery()
     )
-    wanted = (tasks.c.task_id, tasks.c.target_object_id, tasks.c.status_cd, tasks.c.result_payload)
+    wanted = (tasks.c.task_id, tasks.c.target_object_id, tasks.c.status_cd, tasks.c.finish_ts, tasks.c.result_payload)
     query = select(*wanted).join(object_info, tasks.c.task_id == newest)
     return {row.target_object_id: row for row in connection.execute(query)}

@@ -108,7 +108,9 @@ def _open(connection: Connection, new: Incident) -> bool:
         "opened_ts": new.opened_at,
         "told_ts": new.announced_at,
     }
-    return bool(connection.execute(upsert(connection, incidents).values(values).on_conflict_do_nothing()).rowcount)
+    # Not `rowcount`: of such a statement PostgreSQL's driver does not tell it.
+    added = upsert(connection, incidents).values(values).on_conflict_do_nothing().returning(incidents.c.rule)
+    return connection.execute(added).first() is not None
 
 
 def _update_announced(connection: Connection, known: Incident) -> bool:

@@ -89,6 +89,7 @@ class Supervisor:
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
     _commands: dict[int, socket.socket] = field(default_factory=dict, init=False)
     _kept: list[Kept] = field(default_factory=list, init=False)
+    _checking: int | None = field(default=None, init=False)
     _stopping: bool = field(default=False, init=False)
     _used: float = field(default_factory=time.monotonic, init=False)
     _since: float = field(default_factory=time.time, init=False)
@@ -98,7 +99,7 @@ class Supervisor:
         _preload()
         self._spark = Spark(log=self.place.folder / "spark.log", say=self.say, closing=self._close_in_child)
         self._bus = Bus()
-        self._file = ProjectFile(self.place.project)
+        self._file = ProjectFile(self.place.project, self.options.profile)
         self._listening = self.place.listen()
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
         reading, writing = os.pipe()
@@ -135,7 +136,7 @@ class Supervisor:
         self._stopping = True
         for kept in self._kept:
             kept.stop()
-        for pid in self._commands:
+        for pid in (*self._commands, *([self._checking] if self._checking is not None else [])):
             _terminate(pid)
 
     def _keep(self, name: str, work: Callable[[], int], *, takes_over: bool = False) -> None:
@@ -273,6 +274,8 @@ class Supervisor:
             result = kept.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
             if result is not None:
                 self.say(result)
+        if pid == self._checking and not self._stopping:
+            self._checked(os.waitstatus_to_exitcode(status))
         self._spark.ended(pid)
 
     def _tick(self) -> None:
@@ -283,10 +286,8 @@ class Supervisor:
             self._stop()
         if self._stopping:
             return
-        if self._kept and self._file.changed(now) and self._valid():
-            self.say(f"{self.place.project.name} was changed: the service goes on with it")
-            for kept in self._kept:
-                kept.replace(now)
+        if self._kept and self._file.changed(now):
+            self._check()
         for kept in self._kept:
             kept.tick(now)
 
@@ -295,13 +296,20 @@ class Supervisor:
         profile = ["--env", self.options.profile] if self.options.profile else []
         return worker.own([*words, "--project", str(self.place.project), *profile], self.place, self.run)
 
-    def _valid(self) -> bool:
-        pid = self._fork(lambda: self._own(["check", "--quiet"]))
-        _, status = os.waitpid(pid, 0)
-        if os.waitstatus_to_exitcode(status) == 0:
-            return True
-        self.say(f"{self.place.project.name} was changed and is not valid: the service goes on with the one before")
-        return False
+    def _check(self) -> None:
+        """Has the changed project checked by a process of its own, since a source may take its time to answer."""
+        if self._checking is not None:  # it is changed again: what is asked of the one before is of no use
+            _terminate(self._checking)
+        self._checking = self._fork(lambda: self._own(["check", "--quiet"]))
+
+    def _checked(self, code: int) -> None:
+        self._checking = None
+        if code:
+            self.say(f"{self.place.project.name} was changed and is not valid: the service goes on with the one before")
+            return
+        self.say(f"{self.place.project.name} was changed: the service goes on with it")
+        for kept in self._kept:
+            kept.replace(time.monotonic())
 
 
 def _terminate(pid: int) -> None:

@@ -1,8 +1,10 @@
-"""Notices that the project file, or the `.env` beside it, was changed."""
+"""Notices that the project file, or a file of variables beside it, was changed."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from tidegate.config.environment import FILE, env_file
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -11,8 +13,9 @@ EVERY = 2.0
 class ProjectFile:
     """The files as they were last looked at."""
 
-    def __init__(self, file: Path) -> None:
-        self._files = (file, file.parent / ".env")
+    def __init__(self, file: Path, profile: str | None) -> None:
+        profiles = [env_file(file.parent, profile)] if profile is not None else []
+        self._files = (file, file.parent / FILE, *profiles)
         self._seen = self._look()
         self._at = 0.0
 

@@ -6,6 +6,7 @@ A JVM never outlives this process.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import subprocess
@@ -116,6 +117,13 @@ class Jvm:
         process = self._gateway.proc if self._gateway is not None else None
         if process is not None:
             process.kill()
+
+
+def keep_secrets() -> None:
+    """At debug py4j logs every command that it sends to a JVM, the passwords in a session's settings included."""
+    log = logging.getLogger("py4j")
+    if log.getEffectiveLevel() < logging.INFO:
+        log.setLevel(logging.INFO)
 
 
 def _nothing() -> None:

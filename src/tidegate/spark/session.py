@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive, sql
+from tidegate.spark.catalogs import close_catalogs
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
-from tidegate.spark.jvm import SECRET, Jvm
+from tidegate.spark.jvm import SECRET, Jvm, keep_secrets
 from tidegate.spark.shared import JvmSpec, SharedJvm, lease
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Sessions:
             from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
 
             base = self._built or self._base(small=small)
-        _keep_secrets()
+        keep_secrets()
         try:
             session = isolated(base)
             if is_connect(session) or isinstance(self._jvm, SharedJvm):
@@ -180,6 +181,8 @@ class Sessions:
 
     def release(self, session: SparkSession) -> None:
         """Ends a session from `load_session`; a server drops it at once, a JVM when it is no longer referenced."""
+        if not is_connect(session):
+            close_catalogs(session)
         if session in self._clones:
             self._clones.remove(session)
             if is_connect(session):  # elsewhere it would stop the whole of Spark
@@ -375,13 +378,6 @@ def silence_refused_statements() -> None:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     # When a JVM dies py4j tells each of its calls with its stack; the error of the load tells it once.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-
-
-def _keep_secrets() -> None:
-    """At debug py4j logs every command that it sends to a JVM, the passwords in a session's settings included."""
-    log = logging.getLogger("py4j")
-    if log.getEffectiveLevel() < logging.INFO:
-        log.setLevel(logging.INFO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from tidegate.core.origin import DatabaseTable, LakeTable, Origin, StoredFiles, 
 PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306, "trino": 8080}
 SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
 """OpenLineage's words; MariaDB speaks MySQL's protocol, and has no word of its own there."""
-DEFAULT_SCHEMAS = {"postgresql": "public", "duckdb": "main"}
+WITH_SCHEMAS = frozenset({"postgresql", "trino"})
+"""Those whose tables lie in a schema of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Name:
 
 
 def name_of(origin: Origin) -> Name | None:
-    """The name by which other tools know the dataset; None of a query, and of a table whose place is not known."""
+    """The name by which other tools know it; None of a query, and of a table whose place or schema is not known."""
     match origin:
         case DatabaseTable():
             return _of_database(origin) if origin.parts else None
@@ -63,25 +64,33 @@ def database_attributes(origin: Origin | None) -> dict[str, Any]:
         return {}
     system, host, port, database = _parts(origin)
     found: dict[str, Any] = {"db.system.name": system, "db.operation.name": "SELECT"}
-    schema, table = (("", "", *origin.parts)[-2:]) if origin.parts else ("", "")
-    found["db.namespace"] = "|".join(part for part in (database, schema) if part)
+    *within, table = _path(system, database, origin.parts) if origin.parts else (*filter(None, database.split("/")), "")
+    found["db.namespace"] = "|".join(within)
     found["db.collection.name"] = table
     found["db.query.summary"] = f"SELECT {table}" if table else "SELECT"
     found["server.address"], found["server.port"] = host, port
     return {name: value for name, value in found.items() if value}
 
 
-def _of_database(origin: DatabaseTable) -> Name:
+def _of_database(origin: DatabaseTable) -> Name | None:
     system, host, port, database = _parts(origin)
-    parts = origin.parts
-    if len(parts) == 1 and system in DEFAULT_SCHEMAS:
-        parts = (DEFAULT_SCHEMAS[system], *parts)
+    names = _path(system, database, origin.parts)
     if not host:
-        return Name(f"{system}://{database}", ".".join(parts))
+        return Name(f"{system}://{database}", ".".join(names[1:]))
+    if system in WITH_SCHEMAS and len(names) < 3:
+        return None
+    address = f"[{host}]" if ":" in host else host
+    return Name(f"{SCHEMES.get(system, system)}://{address}:{port}", ".".join(names))
+
+
+def _path(system: str, database: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The table by all that it lies in: what the project states of it, and the rest by the connection's URL."""
+    if system == "trino":  # `catalog/schema`
+        within = tuple(filter(None, database.split("/")))
+        return (*within[: 3 - len(parts)], *parts)
     if system in ("mysql", "mariadb") and len(parts) == 2:
-        database, parts = parts[0], parts[1:]
-    names = (*filter(None, database.split("/")), *parts)
-    return Name(f"{SCHEMES.get(system, system)}://{host}:{port}", ".".join(names))
+        return parts
+    return (database, *(("main", *parts) if system == "duckdb" and len(parts) == 1 else parts))
 
 
 def _parts(origin: DatabaseTable) -> tuple[str, str, int, str]:
@@ -90,4 +99,5 @@ def _parts(origin: DatabaseTable) -> tuple[str, str, int, str]:
     system = {"postgres": "postgresql"}.get(origin.connection.scheme, origin.connection.scheme)
     if system in ("sqlite", "duckdb"):
         return system, "", 0, unquote(url.path)[1:] or ":memory:"
-    return system, url.hostname or "localhost", url.port or PORTS.get(system, 0), unquote(url.path.strip("/"))
+    port = url.port or (443 if system == "trino" and url.password is not None else PORTS.get(system, 0))
+    return system, url.hostname or "localhost", port, unquote(url.path.strip("/"))

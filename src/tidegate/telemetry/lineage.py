@@ -20,6 +20,7 @@ from openlineage.client.generated.dataset_version_dataset import DatasetVersionD
 from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 from openlineage.client.generated.input_statistics_input_dataset import InputStatisticsInputDatasetFacet
 from openlineage.client.generated.job_type_job import JobTypeJobFacet
+from openlineage.client.generated.nominal_time_run import NominalTimeRunFacet
 from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
 from openlineage.client.generated.processing_engine_run import ProcessingEngineRunFacet
 from openlineage.client.generated.symlinks_dataset import Identifier, SymlinksDatasetFacet
@@ -29,6 +30,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.rules import OnFail, RuleViolation
 from tidegate.core.slices import SnapshotPair
 from tidegate.engine.observers import Command, Subject
+from tidegate.errors import TidegateError
 from tidegate.telemetry import facets
 from tidegate.telemetry.datasets import Name, name_of, of_path
 
@@ -56,10 +58,14 @@ class Ended:
 
 
 class Lineage:
-    """Makes the events of one stream at work."""
+    """Makes the events of one stream at work.
 
-    def __init__(self, subject: Subject, environ: Mapping[str, str]) -> None:
-        self._subject, self._environ = subject, environ
+    Args:
+        places: by the uid of a stream the name of its source, for which a database may have been asked; kept here.
+    """
+
+    def __init__(self, subject: Subject, environ: Mapping[str, str], places: dict[str, Name | None]) -> None:
+        self._subject, self._environ, self._places = subject, environ, places
         self._version = metadata.version("tidegate") if _installed("tidegate") else "0"
         self.facet = functools.partial(facets.make, producer=f"urn:tidegate:{self._version}")
 
@@ -100,7 +106,7 @@ class Lineage:
         return RunEvent(
             eventType=state,
             eventTime=at,
-            run=Run(runId=str(run_id), facets={"processing_engine": engine, **self._parent(), **more}),
+            run=Run(runId=str(run_id), facets={"processing_engine": engine, **self._facets(), **more}),
             job=Job(
                 namespace=self._environ.get("OPENLINEAGE_NAMESPACE") or "tidegate",
                 name=name,
@@ -110,6 +116,13 @@ class Lineage:
             outputs=outputs,
             producer=f"urn:tidegate:{self._version}",
         )
+
+    def _facets(self) -> dict[str, Any]:
+        """When the schedule wanted the run to begin, and what it is a part of."""
+        due_at = self._subject.due_at
+        if due_at is None:
+            return self._parent()
+        return {"nominalTime": self.facet(NominalTimeRunFacet, nominalStartTime=due_at.isoformat()), **self._parent()}
 
     def _parent(self) -> dict[str, Any]:
         """The run that this one is a part of: `OPENLINEAGE_PARENT_ID=namespace/name/run`, as other tools take it."""
@@ -132,14 +145,26 @@ class Lineage:
         return {"parent": facet}
 
     def _inputs(self, ended: Ended | None) -> list[InputDataset]:
-        origin = self._subject.stream.source.origin()
-        name = name_of(origin) if origin is not None else None
+        name = self._place()
         if name is None:
             return []
         dataset = InputDataset(namespace=name.namespace, name=name.name, facets={}, inputFacets={})
         if ended is not None:
             self._describe_input(dataset, ended)
         return [dataset]
+
+    def _place(self) -> Name | None:
+        """The source's name; one that does not answer now is asked again by the next event."""
+        stream = self._subject.stream
+        if stream.uid not in self._places:
+            origin = stream.source.origin()
+            name = name_of(origin) if origin is not None else None
+            try:
+                located = stream.source.located() if name is None else None
+            except TidegateError:
+                return None
+            self._places[stream.uid] = name_of(located) if located is not None else name
+        return self._places[stream.uid]
 
     def _describe_input(self, dataset: InputDataset, ended: Ended) -> None:
         described, input_facets = dataset.facets or {}, dataset.inputFacets or {}

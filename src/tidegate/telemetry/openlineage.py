@@ -19,6 +19,7 @@ from tidegate.core.outcome import Outcome, Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.engine.events import Event, Listener, Moment, Stage
 from tidegate.engine.observers import Subject
+from tidegate.telemetry.datasets import Name
 from tidegate.telemetry.lineage import Ended, Lineage
 
 log = logging.getLogger("tidegate")
@@ -46,13 +47,14 @@ class Emitter:
     def __init__(self, client: OpenLineageClient, environ: Mapping[str, str], *, longest: float = LONGEST) -> None:
         self._client, self._environ, self._longest = client, environ, longest
         self._waiting: queue.Queue[Callable[[], RunEvent] | None] = queue.Queue(MOST)
+        self._places: dict[str, Name | None] = {}
         self._told = False
         self._sender = threading.Thread(target=self._send, name="lineage", daemon=True)
         self._sender.start()
 
     def __call__(self, subject: Subject) -> Listener:
         """The listener of one stream."""
-        return StreamEvents(Lineage(subject, self._environ), self._put).tell
+        return StreamEvents(Lineage(subject, self._environ, self._places), self._put).tell
 
     def close(self) -> None:
         """Waits for what was not sent, for five seconds at most."""

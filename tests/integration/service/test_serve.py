@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.workspace import SqliteShop, Workspace
 from tidegate.service import wire
@@ -251,6 +253,30 @@ def test_the_schedule_goes_on_with_a_changed_project_once_it_is_valid(site):
     site.until(lambda: "was changed: the service goes on with it" in site.log())
     site.change()
     site.until(lambda: site.rows() == site.there())
+
+
+def test_a_source_that_does_not_answer_while_a_changed_project_is_checked_holds_nothing_up(site):
+    site.write(stream={"schedule": {"every": "1s"}})
+    site.serve()
+    site.until(lambda: "orders: loaded" in site.log())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dead = {"url": f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/shop"}
+        listed = {"source": {"connection": "dead", "table": "public.*"}, "target": "lake.dead.{table}"}
+        listed |= {"strategy": "full", "write": "replace"}
+        file = site.folder / "tidegate.yaml"
+        project = yaml.safe_load(file.read_text(encoding="utf-8"))
+        project["connections"]["dead"] = dead
+        project["streams"]["dead.*"] = listed
+        file.write_text(yaml.safe_dump(project), encoding="utf-8")
+        silent.settimeout(30)
+        asked, _ = silent.accept()  # the check asks which tables there are, and gets no answer
+        with asked:
+            assert site.state()["commands"] == 0, "who calls is answered"
+            assert "was changed" not in site.log()
+            site.change()
+            site.until(lambda: site.rows() == site.there(), 30)
+            site.write(stream={"schedule": {"every": "2s"}})
+            site.until(lambda: "was changed: the service goes on with it" in site.log())
 
 
 def test_an_idle_spark_ends_and_starts_again(site):

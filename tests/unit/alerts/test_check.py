@@ -44,7 +44,7 @@ def address(hook, path):
     return f"json://127.0.0.1:{hook.server_address[1]}/{SECRET}/{path}"
 
 
-def project(folder, channels, **alerts):
+def project(folder, channels, *, defaults=None, registry="sqlite:///registry.db", **alerts):
     streams = {
         name: {
             "source": {"connection": "shop", "table": name},
@@ -55,17 +55,18 @@ def project(folder, channels, **alerts):
         }
         for name, more in {"orders": {"tags": ["money"]}, "items": {"owner": "web"}, "people": {}}.items()
     }
-    values = {"connections": {"shop": {"url": "sqlite:///s.db"}}, "streams": streams}
+    values = {"connections": {"shop": {"url": "sqlite:///s.db"}}, "streams": streams, "registry": registry}
+    values |= {"defaults": defaults} if defaults else {}
     return Project.from_dict({**values, "alerts": {"channels": channels, **alerts}}, folder=folder)
 
 
-def end(opened, stream, result):
+def end(opened, stream, result, **more):
     place = next(assemble.place_of(each, opened.lakes) for each in opened.config.streams if each.name == stream)
     opened.registry.register(uid=place.uid, name=stream, source="s", target=str(place.target))
     run = f"{stream}-{datetime.now(UTC).timestamp()}"
     opened.registry.start_run(run, place.uid)
     error = Problem(code="source", message=f"refused {SECRET}", hint="h") if result is Result.FAILED else None
-    opened.registry.finish_run(run, Outcome(stream=stream, outcome=result, strategy="full", error=error))
+    opened.registry.finish_run(run, Outcome(stream=stream, outcome=result, strategy="full", error=error, **more))
 
 
 def look(opened, after=timedelta(0), registry=None):
@@ -145,6 +146,48 @@ def test_what_was_not_taken_is_told_and_sent_again(tmp_path, hook):
         found = look(opened)
         assert (found.sent, found.undelivered) == (1, ())
     assert len(hook.taken) == 2
+
+
+def test_a_stream_that_never_ran_is_late_after_its_first_turn(tmp_path, hook):
+    defaults = {"schedule": {"every": "1h"}}
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}, defaults=defaults) as opened:
+        assert look(opened).opened == ()
+        assert look(opened, timedelta(minutes=50)).opened == ()
+        assert {each.rule for each in look(opened, timedelta(minutes=70)).opened} == {"late"}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_difference_is_over_once_all_of_the_source_was_loaded(tmp_path, hook, whole):
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        end(opened, "orders", Result.LOADED)
+        uid = opened.registry.status()[0].uid
+        with opened.registry.task(uid, "measure_partition") as payload:
+            payload |= {"level": "rows", "equal": False, "source_rows": 1, "target_rows": 2}
+        assert [each.rule for each in look(opened).opened] == ["verification_differs"]
+        assert opened.proof("orders").streams[0].proven == "different"
+        end(opened, "orders", Result.LOADED, whole=whole)
+        assert [each.rule for each in look(opened).recovered] == (["verification_differs"] if whole else [])
+        assert (opened.proof("orders").streams[0].proven == "different") is not whole
+
+
+def test_a_channel_whose_address_is_not_there_is_switched_off_and_told_later(tmp_path, hook, monkeypatch, caplog):
+    channels = {"all": {"url": address(hook, "all")}, "gone": {"url": "${TIDEGATE_TEST_HOOK}"}}
+    with project(tmp_path, channels) as opened:
+        end(opened, "orders", Result.FAILED)
+        assert "TIDEGATE_TEST_HOOK, which is not set" in opened.config.alerts.absent["gone"].message
+        with watching(opened.config, opened.lakes, opened.registry, print) as tell:
+            tell("a run")
+        assert "TIDEGATE_TEST_HOOK" in caplog.text
+        assert [path.rpartition("/")[2] for path, _, _ in hook.taken] == ["all"]
+    monkeypatch.setenv("TIDEGATE_TEST_HOOK", address(hook, "gone"))
+    with project(tmp_path, channels) as opened:
+        assert (opened.config.alerts.absent, look(opened).sent) == ({}, 1)
+    assert [path.rpartition("/")[2] for path, _, _ in hook.taken] == ["all", "gone"]
+
+
+def test_what_else_is_wrong_with_such_a_channel_is_found(tmp_path):
+    with pytest.raises(ConfigError, match="tag"):
+        project(tmp_path, {"gone": {"url": "${TIDEGATE_TEST_HOOK}", "tagz": ["a"]}})
 
 
 def test_watch_looks_after_each_run_and_no_alert_fails_it(tmp_path, hook):

@@ -115,6 +115,24 @@ def test_a_paused_stream_is_not_late_and_has_not_recovered():
     assert "late" in judged.unknown
 
 
+@pytest.mark.parametrize(
+    ("schedule", "known", "late"),
+    [
+        (Schedule(every=HOUR), None, False),
+        (Schedule(every=HOUR), NOW, False),
+        (Schedule(every=HOUR), NOW - HOUR / 2, False),
+        (Schedule(every=HOUR), NOW - HOUR, True),
+        (Schedule(cron="0 3 * * *"), NOW - 10 * HOUR, False),
+        (Schedule(cron="0 3 * * *"), NOW - 34 * HOUR, True),
+    ],
+)
+def test_a_stream_that_was_never_loaded_is_late_once_its_turn_has_passed(schedule, known, late):
+    new = replace(situation(facts={"known_since": known}, last_success_at=None, loaded_at=None), schedule=schedule)
+    found = judge(new, AlertRules(), NOW).alarms
+    assert [alarm.rule for alarm in found] == (["late"] if late else [])
+    assert not late or (found[0].since, found[0].why) == (known, "it has a schedule, and was never loaded")
+
+
 def test_a_log_or_table_that_does_not_answer_has_not_recovered():
     judged = judge(situation(lag_error={"code": "source"}, rows_quarantined=None), ALL, NOW)
     assert judged.unknown == {"lag_over", "quarantine_over"}

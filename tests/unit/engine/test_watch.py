@@ -3,7 +3,7 @@
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -37,7 +37,7 @@ class Runs:
     twice: bool = False
     kept: list[str] = field(default_factory=list)
 
-    def run(self, stream: Stream) -> Outcome:
+    def run(self, stream: Stream, _due_at: datetime) -> Outcome:
         self.twice = self.twice or stream.name in self.at_work
         self.at_work.append(stream.name)
         self.most = max(self.most, len(self.at_work))
@@ -89,9 +89,9 @@ def test_so_many_at_a_time_and_none_twice(parallel, most):
     runs.gate.set()
     slow = runs.run
 
-    def run(stream):
+    def run(stream, due_at):
         time.sleep(0.05)
-        return slow(stream)
+        return slow(stream, due_at)
 
     watch, told = watching(runs, Stream("a"), Stream("b"), parallel=parallel, stop_after=4)
     watch.run = run

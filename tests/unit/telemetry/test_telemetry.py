@@ -3,6 +3,7 @@
 import sqlite3
 import time
 import uuid
+from datetime import UTC, datetime
 
 import deltalake
 import pyarrow as pa
@@ -172,6 +173,19 @@ def test_events_are_valid_by_the_specification(lineage, stream):
     assert facets(complete)["inputStatistics"]["rowCount"] == 3
     assert facets(complete)["outputStatistics"]["rowCount"] == 3
     assert facets(complete)["version"]["datasetVersion"] == "7"
+
+
+def test_a_scheduled_run_says_when_it_was_due(lineage, stream):
+    observer = openlineage.opened({})
+    due = datetime(2025, 3, 1, 9, tzinfo=UTC)
+    told(observer(subject(stream, due_at=due)), outcome())
+    told(observer(subject(stream)), outcome())
+    observer.close()
+    for event in lineage.events:
+        validate(event)
+    of_schedule, by_hand = facets(lineage.events[0]), facets(lineage.events[2])
+    assert of_schedule["nominalTime"]["nominalStartTime"] == due.isoformat()
+    assert "nominalTime" not in by_hand
 
 
 def test_a_run_that_failed_or_was_interrupted_says_so(lineage, stream):

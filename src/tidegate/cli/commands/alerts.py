@@ -40,7 +40,8 @@ def tried(
                 raise ConfigError(f"there is no channel {name!r}; {suggest(name, known)}", hint="See `alerts:`.")
         name = project.config.name
         title, body = f"{name}: test", f"This is a test of the alerts of project {name}. Nothing is wrong."
-        found = {each: _try(send, each, known[each], title, body) for each in channels or known}
+        absent = {each: error.message for each, error in project.config.alerts.absent.items()}
+        found = {each: absent.get(each) or _try(send, each, known[each], title, body) for each in channels or known}
     if shell.as_json:
         shell.document({"channels": found, "exit_code": int(any(found.values()))})
     for each, problem in found.items():
@@ -65,30 +66,35 @@ def listed(shell: Shell) -> int:
     rows = tuple((each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why) for each in incidents)
     shell.table(Table(columns=("stream", "rule", "since", "why"), rows=rows), none="no open incidents")
     for name, each in options.channels.items():
+        off = options.absent[name].message if name in options.absent else "no url"
         takes = [*(f"tag {tag}" for tag in each.tags), *(f"owner {owner}" for owner in each.owners)]
-        shell.result(f"{name}: {', '.join(takes) or 'all streams'}{'' if each.url else ', switched off: no url'}")
+        shell.result(f"{name}: {', '.join(takes) or 'all streams'}{'' if each.url else f', switched off: {off}'}")
     return 0
 
 
 def check(shell: Shell) -> int:
     """Looks at every stream and sends what people have to know. For cron; `watch` does it by itself.
 
-    Ends with 1 if a channel did not take a message of the last day.
+    Ends with 1 if a channel did not take a message of the last day, or refers to what is not there.
     """
     from tidegate.alerts.check import check_alerts  # noqa: PLC0415 - as above
 
     with shell.project() as project:
         _channels(project)
         found = check_alerts(project.config, project.lakes, project.registry, datetime.now(UTC))
+        absent = project.config.alerts.absent
+    exit_code = int(bool(found.undelivered or absent))
     if shell.as_json:
-        shell.document(_result(found))
-        return int(bool(found.undelivered))
+        shell.document({**_result(found), "absent": [each.message for each in absent.values()], "exit_code": exit_code})
+        return exit_code
     for kind in ("opened", "repeated", "recovered"):
         for each in getattr(found, kind):
             shell.result(f"{each.stream}: {kind}: {each.rule.partition(':')[0]}")
     for notice, why in found.undelivered:
         shell.problem(code=CODE, message=f"{notice.channel}: {notice.title!r}: {why}", hint=HINT)
-    return int(bool(found.undelivered))
+    for error in absent.values():
+        shell.problem(code=CODE, message=error.message, hint=error.hint)
+    return exit_code
 
 
 def _try(send: Any, name: str, channel: Channel, title: str, body: str) -> str | None:
@@ -107,7 +113,7 @@ def _channels(project: Project) -> dict[str, Channel]:
 def _result(found: Checked) -> dict[str, Any]:
     kinds = {kind: [_document(each) for each in getattr(found, kind)] for kind in ("opened", "repeated", "recovered")}
     undelivered = [{"channel": each.channel, "title": each.title, "error": why} for each, why in found.undelivered]
-    return {**kinds, "sent": found.sent, "undelivered": undelivered, "exit_code": int(bool(undelivered))}
+    return {**kinds, "sent": found.sent, "undelivered": undelivered}
 
 
 def _document(incident: Incident) -> dict[str, Any]:

@@ -39,12 +39,14 @@ def check(
     """
     with shell.project(partly=True) as project:
         streams = project.check(source=source)
+        off = [error.message for error in project.config.alerts.absent.values()]
         wrong = [Problem(code=each.code, message=each.message, hint=each.hint) for each in project.config.problems]
     failed = wrong or any(stream.errors for stream in streams)
     exit_code = ConfigError.exit_code if failed else 0
     if shell.as_json:
         failure = {"error": wrong[0].to_dict(), "problems": [each.message for each in wrong]} if wrong else {}
-        shell.document({**failure, "streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
+        listed = [stream.to_dict() for stream in streams]
+        shell.document({**failure, "streams": listed, "notes": off, "exit_code": exit_code})
         return exit_code
     rows = (
         (
@@ -62,6 +64,8 @@ def check(
     for stream in streams:
         for note in stream.notes:
             shell.result(f"note: {stream.name}: {note}")
+    for each in off:
+        shell.result(f"note: {each}; no alert is sent there")
     _tell_problems(shell, [*wrong, *(error for stream in streams for error in stream.errors)])
     return exit_code
 

@@ -154,6 +154,10 @@ class Session(Protocol):
         """Sets of columns of which no two rows are equal and none is NULL; none where no key is enforced."""
         return ()
 
+    def schema_of(self, relation: Relation) -> str | None:  # noqa: ARG002
+        """The schema in which a table lies that is named alone; None where a database has none, or no such table."""
+        return None
+
     def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:  # noqa: ARG002
         """Conditions over the pseudo-column `dialect.place` that split a table evenly; empty if nothing does."""
         return ()

@@ -207,6 +207,10 @@ class Source(Protocol[P]):
         """Where its rows are stored; None if that is not known. May read a lake's metadata, and never starts Spark."""
         return None
 
+    def located(self) -> Origin | None:
+        """The same, with what only the source can say: in which schema a table lies that is named alone. Asks it."""
+        return self.origin()
+
     @abstractmethod
     def probe(
         self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None

@@ -135,6 +135,15 @@ def pages(session: DescribingSession, relation: Relation) -> int:
     return int(found)
 
 
+def schema_of(session: DescribingSession, relation: Relation) -> str | None:
+    """The schema in which a name is found."""
+    rows = session.rows(
+        "SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE c.oid = {_oid(session, relation)}"
+    )
+    return str(rows[0][0]) if rows else None
+
+
 def identity(session: DescribingSession, relation: Relation) -> str:
     """System identifier, timeline, database and the table's oid."""
     ((system, timeline, database),) = session.rows(

@@ -122,6 +122,10 @@ class PostgresqlSession(PreSnapshotSession):
         """System identifier, timeline, database and the table's oid."""
         return catalog.identity(self, relation)
 
+    def schema_of(self, relation: Relation) -> str | None:
+        """The first schema of the search path that has the table."""
+        return catalog.schema_of(self, relation)
+
     def clock(self) -> int | None:
         """The position in the write-ahead log as a number; on a standby, of what was replayed."""
         return catalog.clock(self)

@@ -163,6 +163,11 @@ class ChangeLog(Source[LogProbe]):
         found: Origin | None = self._table().origin()
         return found
 
+    def located(self) -> Origin | None:
+        """The same; of a slot with the schema of its table."""
+        rows = self._rows()
+        return rows.located() if self.slot is not None and rows else self.origin()
+
     @contextmanager
     def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor
         """Opens the log without Spark, and the table that it is the log of.

@@ -102,6 +102,19 @@ class Database(Source[DatabaseProbe]):
         parts = split_name(self.table) if self.table is not None else ()
         return DatabaseTable(connection=self.connection, parts=parts)
 
+    def located(self) -> Origin:
+        """The table with its schema, for which the database is asked where the project names the table alone."""
+        parts = split_name(self.table) if self.table is not None else ()
+        if self.table is None or len(parts) != 1:
+            return self.origin()
+        dialect = dialect_of(self.connection)
+        session = dialect.open(self.connection)
+        try:
+            schema = session.schema_of(of_table(dialect, self.table))
+        finally:
+            session.close()
+        return DatabaseTable(connection=self.connection, parts=parts if schema is None else (schema, *parts))
+
     @contextmanager
     def probe(
         self,
