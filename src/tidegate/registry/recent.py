@@ -142,9 +142,9 @@ def newest_positions(connection: Connection, uids: Sequence[str]) -> dict[str, t
 def loaded_whole(connection: Connection, uid: str, since: datetime) -> bool:
     """Whether a run that began after that time took all of the source, and ended well."""
     whole = runs.c.outcome_payload["whole"].as_boolean().is_(True)
-    mine = (object_info.c.uid == uid, runs.c.outcome.in_(GOOD), runs.c.started_ts > since)
+    wanted = (object_info.c.uid == uid, runs.c.outcome.in_(GOOD), runs.c.started_ts > since)
     query = select(runs.c.run_id).join(object_info, object_info.c.object_id == runs.c.object_id)
-    return connection.execute(query.where(*mine, whole).limit(1)).first() is not None
+    return connection.execute(query.where(*wanted, whole).limit(1)).first() is not None
 
 
 def last_tasks(
