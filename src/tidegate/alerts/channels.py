@@ -29,11 +29,6 @@ def send(name: str, url: str, title: str, body: str) -> str | None:
     return None if taken else REFUSED
 
 
-def refuse_address(name: str, url: str) -> None:
-    """Refuses what is no address of Apprise. Raises ConfigError, which does not repeat it."""
-    _channel(name, url)
-
-
 def _channel(name: str, url: str) -> Any:
     apprise = _apprise()
     channel = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Tidegate", app_desc="Tidegate", async_mode=False))

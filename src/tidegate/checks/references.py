@@ -20,8 +20,6 @@ from tidegate.spark.sql import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-GIVEN = {"given": True}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:

@@ -16,13 +16,13 @@ from tidegate.core.slices import Everything, Slice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeBound:
-    """How far a source can be read without losing a row that is still being written.
+    """How far a source can be read without missing a row that is still being written.
 
     Args:
-        upto: inclusive safe bound as canonical text; None when nothing is safe yet.
-        held_by: who holds the edge back, one text each ("pid 4711 (psql), in a transaction since …"); empty if nobody.
-        final: no row can come any more with the value of the bound. False for files and lake tables: what is added to
-            them later may carry the value that was the greatest until then.
+        upto: the inclusive safe bound as canonical text; None if nothing is safe yet.
+        held_by: who holds the edge back, one text each ("pid 4711 (psql), in a transaction since …"); empty for nobody.
+        final: no further row can have the value of the bound. False for files and lake tables: rows that are added
+            later may have the value that was the greatest until then.
     """
 
     upto: str | None
@@ -32,12 +32,12 @@ class SafeBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceStats:
-    """What a probe knows of a slice.
+    """Statistics of a slice.
 
     Args:
         rows: exact number of rows.
         last: the greatest cursor as canonical text; None without rows or without a cursor.
-        later: rows whose cursor lies beyond the slice's upper bound (held back for a later load).
+        later: rows whose cursor lies beyond the slice's upper bound, which a later load will read.
         bytes: estimated size of the rows.
     """
 
@@ -58,13 +58,13 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A slice, what is done with it, and what the source holds of it.
+    """A slice, what is done with it, and its rows at the source.
 
     Args:
-        fingerprint: of its rows at the source, in the snapshot that is read; None when nobody asked.
+        fingerprint: the fingerprint of its rows at the source, in the snapshot that is read; None if not computed.
         quick: the source engine's own hash of the same rows, comparable only with itself.
-        source_filter, target_filter: the slice in the words of either engine, for people.
-        file: as it was listed, where the slice is a file.
+        source_filter, target_filter: the slice as a condition in the SQL of either engine, for people.
+        file: the listed file, if the slice is a file.
     """
 
     slice: Slice
@@ -84,13 +84,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What detection saw beside what is read.
+    """What detection found in addition to the slices to read.
 
     Args:
         skipped: slices that were compared and are equal.
-        log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
-        arrivals: how many rows came, by how far behind the position they lie at most, in seconds: 0 for those after it;
-            empty where nobody looks behind it.
+        log_taken, log_behind: how much of the log is read and how much is left; see `LogSpan`.
+        arrivals: pairs of lateness and number of rows: how far behind the position the rows lie at most, in seconds,
+            0 for those after it; empty if the strategy has no lookback.
     """
 
     skipped: int = 0
@@ -108,11 +108,11 @@ class ChangeSet:
         effect: what the rows do to the table.
         state: the strategy's part of the new position.
         loaded_through: see `Position`.
-        rows: exact or estimated rows; None when not known.
-        bytes: estimated bytes; None when not known.
-        reason: why these slices, one sentence for people.
-        edge: the bound that was taken; None for strategies without a cursor.
-        parts: the slices one by one, from strategies that measure them; each may be loaded without the others.
+        rows: exact or estimated number of rows; None if not known.
+        bytes: estimated bytes; None if not known.
+        reason: why these slices are read, one sentence for people.
+        edge: the bound that was used; None for strategies without a cursor.
+        parts: the single slices, from strategies that measure them; each may be loaded without the others.
         notes: what people should know, one sentence each.
     """
 
@@ -130,26 +130,26 @@ class ChangeSet:
 
     @property
     def grouping(self) -> Grouping | None:
-        """How the slices partition a mirrored table; None where they do not."""
+        """How the slices partition a mirrored table; None if they do not."""
         return self.effect.of if isinstance(self.effect, Mirror) else None
 
     @property
     def whole(self) -> bool:
-        """Whether the table becomes what the source holds: every other row of it is deleted, as the stream says."""
+        """Whether the table becomes a copy of the source, so that every other row is deleted, as `deletes:` says."""
         return isinstance(self.effect, Mirror) and self.effect.of is None and self.slices == (Everything(),)
 
     @property
     def compares(self) -> bool:
-        """Whether a mirror costs least where only the rows that differ are written."""
+        """Whether a mirror is cheapest if only differing rows are written."""
         return isinstance(self.effect, Mirror) and self.effect.compares
 
     @property
     def repeats(self) -> str | None:
-        """Why some of the rows may be in the table already, the beginning of a sentence; None when none can be."""
+        """Why some of the rows may already be in the table, as the beginning of a sentence; None if none can."""
         return self.effect.repeats if isinstance(self.effect, Upsert) else None
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
-        """The same changes, of these parts alone; the state is the caller's to complete."""
+        """The same changes restricted to these parts; the caller has to complete the state."""
         rows = sum(part.rows or 0 for part in parts)
         size = sum(part.bytes or 0 for part in parts)
         return replace(self, slices=tuple(part.slice for part in parts), parts=parts, rows=rows, bytes=size)

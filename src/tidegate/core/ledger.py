@@ -21,7 +21,7 @@ class Entry:
     """One partition as it was loaded.
 
     Args:
-        quick: the source engine's own hash of the same rows; None when nobody asked.
+        quick: the source engine's own hash of the same rows; None if it was not computed.
     """
 
     fingerprint: Fingerprint
@@ -33,7 +33,7 @@ class Ledger:
     """The partitions of one table by label; a partition that is not there holds no rows.
 
     Args:
-        files: of a table that is loaded by files; they have entries of their own.
+        files: the manifest of a table that is loaded from files.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Ledger:
 
     @property
     def total(self) -> Fingerprint:
-        """Of all rows of the table: fingerprints of disjoint sets add up."""
+        """The fingerprint of all rows of the table: fingerprints of disjoint sets add up."""
         return sum((entry.fingerprint for entry in self.entries.values()), Fingerprint())
 
     @property
@@ -66,9 +66,9 @@ class Ledger:
         return Ledger(entries=entries)
 
     def voucher(self) -> dict[str, Any]:
-        """What the commit's position says of the ledger."""
+        """The sum and digest that the commit's position carries."""
         return {"total": str(self.total), "ledger": self.digest}
 
     def vouched(self, state: Mapping[str, Any]) -> bool:
-        """Whether the position of a commit speaks of this ledger."""
+        """Whether a commit's position vouches for this ledger."""
         return state.get("ledger") == self.digest

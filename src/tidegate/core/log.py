@@ -39,7 +39,7 @@ PLACE = "__tidegate_place"
 
 
 class Truncate(StrEnum):
-    """What an event that empties the table does."""
+    """What to do with an event that empties the table."""
 
     APPLY = "apply"
     IGNORE = "ignore"
@@ -47,7 +47,7 @@ class Truncate(StrEnum):
 
 
 class OnBadEvent(StrEnum):
-    """What is done about events that cannot be taken."""
+    """What to do with events that cannot be applied."""
 
     STOP = "stop"
     QUARANTINE = "quarantine"
@@ -63,8 +63,8 @@ class EventRules:
 
     Args:
         floor: an order at or below which no event counts; None for none.
-        remember: how long the last order that was applied is kept of every key.
-        compact_after: loads after which what is kept is compacted to one row a key.
+        remember: how long the last applied order of a key is kept.
+        compact_after: the number of loads after which the records are compacted to one row per key.
     """
 
     floor: str | None = None
@@ -75,17 +75,17 @@ class EventRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSpan:
-    """What of a log is read next.
+    """The part of a log that is read next.
 
     Args:
-        slices: what to read; none where nothing lies after the position.
-        state: the position once it is read: JSON types, the log's identity among them.
-        events: how many are read; None when not known before they are read.
-        taken: how much of the log is read, in a unit of its own: events of a topic, files, bytes of a server's log.
-        behind: how much stays for later loads, beyond the most that one load takes; in the same unit.
+        slices: what to read; none if nothing lies after the position.
+        state: the state of the position afterwards: JSON types, including the log's identity.
+        events: how many events are read; None if that is not known before reading.
+        taken: how much of the log is read, in the unit of the log: events of a topic, files, bytes of a server's log.
+        behind: how much is left for later loads, beyond the limit of one load; in the same unit.
         bulk: the slices are the table itself, read once before its log: no row of them is an event.
         floor: an order at or below which no event counts, because the bulk rows hold it already; None for none.
-        reason: what is read and why, one sentence's end for people.
+        reason: what is read and why, for people; the end of a sentence.
     """
 
     slices: tuple[Slice, ...]
@@ -103,8 +103,8 @@ class Lag:
     """How far a table is behind its log.
 
     Args:
-        events: that lie after the position; None where nobody can count them without reading them.
-        seconds: for how long the oldest of them has been there; 0 for none, None where nobody knows.
+        events: the number of events after the position; None if they cannot be counted without reading them.
+        seconds: the age of the oldest of them; 0 for none, None if it is not known.
     """
 
     events: int | None = None

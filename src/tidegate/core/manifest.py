@@ -25,10 +25,11 @@ class File:
     Args:
         path: relative to the folder that was listed, `/` between its parts.
         size: bytes.
-        tag: of the content: the store's own (`etag:…`), else a hash (`blake2b:…`); another text, another content.
-        stamp: time of modification and inode for which a hash holds without reading the file again; None for never.
-        loaded: the number of the load that read it last; of two files with one key the greater one counts. 0 where
-            nobody remembers it.
+        tag: identifies the content: the store's own tag (`etag:…`), or a hash (`blake2b:…`).
+        stamp: modification time and inode; while they are unchanged, the hash holds without reading the file. None to
+            read it always.
+        loaded: the number of the load that read it last, 0 if not known; of two files with the same key, the one with
+            the greater number counts.
     """
 
     path: str
@@ -71,26 +72,26 @@ class Manifest:
         return sum(file.size for file in self.files.values())
 
     def loaded(self, files: Iterable[File], deleted: Iterable[str] = ()) -> Manifest:
-        """The manifest once these files are in the table, and the rows of those that are `gone` are not."""
+        """The manifest once these files are loaded and the rows of the `deleted` ones are removed."""
         without = {path: file for path, file in self.files.items() if path not in set(deleted)}
         return Manifest.of({**without, **{file.path: file for file in files}}.values())
 
     def voucher(self) -> dict[str, Any]:
-        """What the commit's position says of the manifest."""
+        """The digest that the commit's position carries."""
         return {"files": len(self.files), MANIFEST: self.digest}
 
     def vouched(self, state: Mapping[str, Any]) -> bool:
-        """Whether the position of a commit speaks of this manifest."""
+        """Whether a commit's position vouches for this manifest."""
         return state.get(MANIFEST) == self.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a folder holds.
+    """The files of a folder.
 
     Args:
         ready: the files that can be read.
-        waiting: the paths of those that somebody may still be writing.
+        waiting: the paths of files that may still be being written.
     """
 
     ready: Manifest

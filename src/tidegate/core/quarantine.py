@@ -75,13 +75,13 @@ def everything(changes: ChangeSet) -> bool:
 def superseding(
     changes: ChangeSet, *, one_a_key: bool, history: bool, applies_events: bool, unique: bool
 ) -> Superseding:
-    """How the rows of a load supersede quarantined rows: by the meaning of the load, never by how it is written.
+    """How the rows of a load supersede quarantined rows: by the effect of the load, never by its write mode.
 
     Args:
-        one_a_key: the table keeps one row a key.
+        one_a_key: the table keeps one row per key.
         history: the table keeps every version of a row.
         applies_events: the rows of a changelog are events, each with its order in a log.
-        unique: the source guarantees one row a key, or nothing but their loads orders them.
+        unique: the source guarantees one row per key, or rows are ordered only by their loads.
     """
     if history:
         return Superseding.VERSION

@@ -97,9 +97,9 @@ class Files:
 
     Args:
         paths: relative to the source's folder, sorted.
-        carrier: the column that carries a row's path, so that a table's rows of these files can be told; None for none.
-        older: other files that were loaded, each after the number of the load that read it: a key that these files do
-            not have any more becomes what the last one of those holds of it.
+        carrier: the column with a row's path, by which a table's rows of these files are found; None for none.
+        older: other loaded files, each after the number of the load that read it: a key that the files no longer have
+            gets the row of the last of these.
     """
 
     paths: tuple[str, ...]
@@ -114,12 +114,12 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPair:
-    """What happened to a versioned table after one version, up to another.
+    """The changes of a versioned table after one version, up to another.
 
     Args:
-        after: exclusive; None for the time before the first version, so that every row of `upto` is meant.
+        after: exclusive; None for the time before the first version, so that every row of `upto` is included.
         upto: inclusive.
-        appends: rows came and none changed or went, so the rows that came are all there is to read.
+        appends: rows were only added, so only these have to be read.
     """
 
     after: str | None
@@ -138,7 +138,7 @@ class LogRange:
 
     Args:
         part: its name (`shop.public.orders:0`, a slot's name).
-        after: exclusive, in the log's own words (an offset, an LSN); None for the log's beginning.
+        after: exclusive, in the unit of the log (an offset, an LSN); None for the log's beginning.
         upto: inclusive.
     """
 
@@ -177,7 +177,7 @@ def joined(parts: Sequence[Slice]) -> list[Partition]:
 
 
 def successor(prefix: str) -> str | None:
-    """The least text, by code points, above every text that begins so; None where there is none.
+    """The smallest text, by code points, above every text with this prefix; None if there is none.
 
     Example:
         >>> successor("ab"), successor("a\U0010ffff"), successor("\ud7ff") == "\ue000"

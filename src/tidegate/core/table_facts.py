@@ -18,9 +18,9 @@ class TableFacts(Shown):
     Args:
         format: with its version: `iceberg 2`, `delta`.
         partition_by, sort_by: as a `layout:` writes them; empty for none.
-        files: live data files; None where the metadata does not say.
-        bytes: of the live files, those of deletes among them.
-        delete_files: files, or marks of files, that take rows out of data files.
+        files: live data files; None if the metadata does not say.
+        bytes: the size of the live files, including delete files.
+        delete_files: delete files, or deletion vectors, of data files.
     """
 
     format: str

@@ -40,10 +40,10 @@ this load and all that landed before it the marks; these last two only where it 
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """What a stream's table has taken, as of one load's plan.
+    """The events that a stream's table has applied, as of one load's plan.
 
-    Rows of the table: one a key and load: the key, `ORDER`, whether the key ended, `KNOWN` as JSON, the load's
-    number and id, when; and marks: rows without a key, of orders at or below which nothing counts.
+    Rows of the side table: one per key and load: the key, `ORDER`, whether the key was deleted, `KNOWN` as JSON, the
+    load's number, id and time; and marks: rows without a key, with orders at or below which nothing counts.
     """
 
     stream: Stream
@@ -62,11 +62,11 @@ class Applied:
 
     @property
     def rules(self) -> EventRules:
-        """By the plan; of a replay, whose rows may be no events any more, by the stream."""
+        """The plan's rules; for a replay, whose rows may no longer be events, the stream's."""
         return event_rules(self.plan.changes.effect) or self.stream.strategy.event_rules()
 
     def fence(self) -> Fence:
-        """What counts of it, and the table's rows, for the fold of this load's events."""
+        """The records that count, and the table's rows, for applying this load's events."""
         rules, marks = self.rules, self._marks
         return Fence(
             records=self._records if self._counts else None,
@@ -78,7 +78,7 @@ class Applied:
         )
 
     def keep(self, folded: Folded) -> None:
-        """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
+        """Stores what this load applies; it counts once the load's own commit is visible."""
         rows, loads = self._new(folded), self._commit_state.get(LOADS, 0) + 1
         if loads > self.rules.compact_after or self._marks.get(STALE):
             # The next load asks for the rest.
@@ -126,17 +126,17 @@ class Applied:
 
     @property
     def _commit_state(self) -> Mapping[str, Any]:
-        """What the commit that wrote it last says of it."""
+        """The state in the side table's last commit."""
         return self._state.position.state if self._state.position else {}
 
     @property
     def _known(self) -> EventFence | None:
-        """What the target's position says of what counts; None where it says nothing."""
+        """The fence in the target's position; None if it has none."""
         return EventFence.of(self.plan.since.state) if self.plan.since else None
 
     @property
     def _own(self) -> EventFence:
-        """What will count once this load has landed."""
+        """The fence once this load is committed."""
         return EventFence.written(self.plan.position.state)
 
     @property
@@ -146,7 +146,7 @@ class Applied:
 
     @cached_property
     def _every(self) -> DataFrame:
-        """Every row, as of the version that this load was planned with, with the columns that are kept now."""
+        """Every row of the version that this load was planned with, with the columns that are kept now."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         rows = self.stream.format.read(self.session, self.target, self._state.snapshot)
@@ -154,7 +154,7 @@ class Applied:
 
     @property
     def _landed(self) -> str | None:
-        """The condition of rows of loads that landed; None where none can have."""
+        """The condition of rows of committed loads; None if there can be none."""
         known, own = self._known, self._own
         if known is None or known.number <= own.after:
             return None
@@ -163,7 +163,7 @@ class Applied:
 
     @property
     def _stale(self) -> str:
-        """The condition of rows that would count by mistake once this load has landed."""
+        """The condition of rows that would count by mistake once this load is committed."""
         own = self._own
         landed = f"NOT ({self._landed})" if self._landed is not None else "true"
         return f"{NUMBER} > {own.after} AND {NUMBER} < {own.number} AND {landed}"
@@ -172,7 +172,7 @@ class Applied:
     def _marks(self) -> Mapping[str, Any]:
         """`FLOOR`, `HORIZON` and `OPEN` of the rows that count; and whether there are `STALE` and `FOREIGN` ones.
 
-        The last commit tells them if it is of the load at which the target stands: then all that it knew of has landed.
+        The last commit has them if it belongs to the target's last load: then everything it knew of was committed.
         """
         if self._state.snapshot is None:
             return {}
@@ -201,7 +201,7 @@ class Applied:
 
     @cached_property
     def _newest(self) -> str | None:
-        """An order that none of its rows is above; None where there is no row."""
+        """The greatest order among its rows; None if there is no row."""
         from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
 
         state = self._commit_state
@@ -211,7 +211,7 @@ class Applied:
         return state.get(NEWEST)
 
     def _records(self, keys: DataFrame | None) -> DataFrame:
-        """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""
+        """One row per key, see `Fence`; records are ranked only for the given keys."""
         from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
 
         events = self._every.where(f"{self._landed} AND {MARK} IS NULL")
@@ -266,10 +266,9 @@ class Applied:
         return self.session.sql("SELECT 1").selectExpr(*row)
 
     def _compacted(self) -> DataFrame:
-        """What is kept of keys that were touched lately enough; what others left that may still land stays.
+        """The records of keys that were touched recently; rows of other loads that may still be committed stay.
 
-        The greatest order that is dropped becomes a mark: nothing at or below it counts for a key of which nothing is
-        kept.
+        The greatest dropped order becomes a mark: nothing at or below it counts for a key without a record.
         """
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
@@ -290,7 +289,7 @@ class Applied:
         return kept
 
     def _by_age(self, rows: DataFrame, young: str) -> tuple[DataFrame, DataFrame]:
-        """One row a key: of keys that were touched lately enough, and of the others."""
+        """One row per key: for keys that were touched recently, and for the others."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         one = dataframe_ops.latest(rows, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
@@ -298,10 +297,10 @@ class Applied:
 
 
 def fence_statistics(marks: Mapping[str, Any], newest: str | None, folded: Folded, load: str) -> dict[str, Any]:
-    """What the commit of a load tells the next one; of the marks nothing where rows of others are left.
+    """What the commit of a load records for the next one; no marks if rows of other loads are left.
 
     Args:
-        marks, newest: what counted before it.
+        marks, newest: the values before this load.
     """
     statistics: dict[str, Any] = {NEWEST: _greatest(newest, folded.newest, folded.emptied)}
     if marks.get(FOREIGN):
@@ -311,7 +310,7 @@ def fence_statistics(marks: Mapping[str, Any], newest: str | None, folded: Folde
 
 
 def updates(plan: LoadPlan) -> bool:
-    """Whether rows of the table stay that it holds already."""
+    """Whether existing rows of the table stay."""
     return plan.base is not None and plan.write.mode is not Mode.OVERWRITE
 
 

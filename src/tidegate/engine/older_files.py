@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
-    """The rows with those that come back.
+    """The rows, together with those restored from older files.
 
     Raises:
         DuplicateKeys: two older files of one load have a key that is to come back, and nothing orders their rows.
@@ -62,7 +62,7 @@ def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: S
 def _latest(
     work: LoadContext, plan: LoadPlan, session: SparkSession, part: Files, keys: DataFrame
 ) -> tuple[DataFrame, Latest]:
-    """The last row that the older files have of each key, and the rule that says which one it is."""
+    """The last row of each key in the older files, and the rule that determines it."""
     spark, order = Spark(), Latest(key=plan.key, order=(LOADED,))
     paths = tuple(path for _, path in part.older)
     loads = dataframe_ops.listed(
@@ -81,9 +81,9 @@ def _latest(
 
 
 def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> None:
-    """Compares what came back with what the older files hold, by the reader that verifies.
+    """Compares the restored rows with the older files, as the second reader reads them.
 
-    Rows of files that broke a rule of the stream's checks do not come back, so such a stream's are not compared.
+    Not for streams with checks: rows that broke a rule are not restored.
 
     Raises:
         VerifyFailed: it is not the same.

@@ -47,12 +47,12 @@ class PlanInputs:
 
     Args:
         since: the position in the table; None for a first load.
-        identity, clock: of the source, see `core/ports/source.Probe`.
+        identity, clock: those of the source, see `core/ports/source.Probe`.
         facts: what the writer needs to choose a mode.
         unloaded: changes of columns that `columns` does not show, because the contract leaves them out.
-        renames: columns that the table has by another name, new names to old ones; None where only names tell them.
-        most_deleted: more rows than these may not go; None for any number.
-        last_sequence: the greatest sequence the stream ever had, also before a repair set the registry back.
+        renames: columns that the table has under another name, new names to old ones; None if only names identify them.
+        most_deleted: the maximum number of deleted rows; None for no limit.
+        last_sequence: the greatest sequence the stream ever had, also before a repair reset the registry.
     """
 
     table: TableState
@@ -147,10 +147,10 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
     reset: bool = False,
     evolve: Sequence[SchemaChange] = (),
 ) -> dict[str, Any]:
-    """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
+    """Which of the remembered events will count, see `FENCE`; empty for loads without events.
 
-    A full refresh forgets: the table's floor, or its log from the beginning, says what counts. For a history the events
-    stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
+    A full refresh starts over: only the table's floor, or its log from the beginning, counts. For a history, events
+    represent their part of it only as long as nothing else writes to the table and columns keep their names.
     """
     if event_rules(changes.effect) is None:
         return {}
@@ -183,7 +183,7 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
 
 
 def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> None:
-    """Refuses a write that takes away files of a table which holds more than its source does.
+    """Refuses a write that removes files of a table that holds more than its source.
 
     Raises:
         InternalError: a writer chose it although nobody asked for a full refresh.
@@ -212,7 +212,7 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
 
 
 def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple[SchemaChange, ...]]:
-    """The writer's own columns, and the changes by which the table comes to have them."""
+    """The writer's own columns, and the changes that add them to the table."""
     writer, table = stream.writer, found.table.schema
     added = writer.added(found.columns, stream.strategy.cursor)
     if not added or table is None:
@@ -275,8 +275,7 @@ def fit_columns(
     """The columns to load, every change against the table, and the changes to apply to the table.
 
     Args:
-        reset: every row of the table is replaced, so that nothing of it stands against a change: changed types are
-            replaced, and names are what they are at the source.
+        reset: every row of the table is replaced, so changed types are replaced, and names become those of the source.
 
     Raises:
         SchemaRefused: the contract says stop, and every such column is named; or names were exchanged.
@@ -324,7 +323,7 @@ def _own(stream: Stream, change: SchemaChange) -> bool:
 
 
 def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
-    """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
+    """The contract's mode for a change; columns that Tidegate itself adds to the table are not subject to it."""
     if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
     if change.kind is ChangeKind.NULLABILITY and change.new is None:

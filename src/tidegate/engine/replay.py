@@ -66,10 +66,10 @@ class Replayed(Shown):
     """The result of a replay.
 
     Args:
-        rows: that were loaded.
+        rows: how many were loaded.
         superseded: events superseded by newer ones; no longer quarantined.
-        waiting: rows that still fail a check, and events that cannot be applied; they stay.
-        rules: these rows by failed check.
+        waiting: rows that still fail a check, and events that cannot be applied; they stay in the quarantine.
+        rules: the number of these rows by failed check.
     """
 
     stream: str
@@ -149,7 +149,7 @@ class Quarantined:
 
 
 def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
-    """The columns of the table that come from the source, each with what the source called it in the last load."""
+    """The columns of the table that come from the source, each with the source's identifier from the last load."""
     own = {*stream.added.names, *stream.writer.own}
     known = context.registry.loaded_columns(stream.uid)
     columns = (replace(column, ident=known.get(column.name)) for column in table if column.name not in own)
@@ -158,12 +158,12 @@ def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """Rows that may be written, and how they are proven.
+    """Rows that may be written, and how they are verified.
 
     Args:
-        applied: remembers what is applied, where they are events.
-        again: the same, derived once more for their proof, where they are events.
-        rows: what the table has to hold of their keys; None where every row is found again as a version.
+        applied: stores what is applied, if they are events.
+        again: the same rows, derived a second time for verification, if they are events.
+        rows: the rows that the table must have for their keys; None if every row must be found as a version.
         superseded: rows that are not written because something newer was applied.
     """
 
@@ -260,7 +260,7 @@ class _Replay:
         return receipt.snapshot
 
     def _verified(self, ready: _Ready, checked: Checked, plan: LoadPlan, staging: Staging) -> bool | None:
-        """Raises VerifyFailed where the committed version does not hold the rows."""
+        """Raises VerifyFailed if the committed version does not contain the rows."""
         versions, level, seen = self.stream.writer.versions, self.stream.policies.verify, not staging.invisible
         if ready.again is not None:
             table = staging.read_keys(ready.again.keys, prune=ready.again.prune)
@@ -308,7 +308,7 @@ class _Replay:
         )
 
     def _changes(self, since: Position) -> ChangeSet:
-        """What the rows are: events of a log again where they were, else rows that were read late."""
+        """The effect of the rows: events if they came from a log, otherwise rows that were read late."""
         stream = self.stream
         effect: Effect = Upsert() if stream.key else Insert()
         if stream.strategy.applies_events:
@@ -325,4 +325,4 @@ class _Replay:
 
 
 def _unchanged() -> None:
-    """Nothing: what is committed recovered still."""
+    """Does nothing: a committed version does not change."""

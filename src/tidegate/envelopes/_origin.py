@@ -39,8 +39,6 @@ FIELDS = (
 RARE = ("lsn", "ts_ms")
 """What every event has there and few connectors are asked for."""
 
-CONNECTORS = ("postgresql", "mysql", "mariadb", "sqlserver", "db2", "oracle", "mongodb")
-
 
 def order(field: Callable[[str], str], operation: str, index: str) -> str:
     """The order of an event as a text; NULL where its `source` does not tell it.

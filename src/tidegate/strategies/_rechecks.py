@@ -31,9 +31,9 @@ class LookbackResult:
     """The result of a lookback.
 
     Args:
-        spans: what differs, in order; no two of them meet.
-        state: what the position keeps, once these spans and the new rows are loaded.
-        late: rows that arrived after the position had passed them: how far behind it at most, in seconds, and
+        spans: the ranges that differ, in order and disjoint.
+        state: what the position stores once these ranges and the new rows are loaded.
+        late: rows that arrived after the position had passed them: how far behind it they lie at most, in seconds, and
             how many.
     """
 
@@ -44,7 +44,7 @@ class LookbackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """Fingerprints by the beginning of their period: of all that lie at or after `since`, those that have rows."""
+    """Fingerprints by the beginning of their period, of all periods with rows at or after `since`."""
 
     since: datetime = datetime.max  # noqa: DTZ901 - a cursor's texts have no zone
     prints: Mapping[datetime, Fingerprint] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Rechecks:
 
     @property
     def period(self) -> Period:
-        """What is compared as one."""
+        """The period that is compared as one."""
         return Period.HOUR if any(offset % DAY for offset in self.offsets) else Period.DAY
 
     def problems(self) -> tuple[str, ...]:
@@ -73,11 +73,11 @@ class Rechecks:
     def look(
         self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any] | None
     ) -> LookbackResult:
-        """Compares what is due between two positions with what was kept at the first.
+        """Compares the periods that are due between two positions with the fingerprints kept at the first.
 
         Args:
-            value, last: the position, and where the load will leave it.
-            state: `LookbackResult.state` of the load before; None for a table of which nothing was kept.
+            value, last: the position before and after the load.
+            state: `LookbackResult.state` of the load before; None if nothing was kept.
         """
         if last is None:
             return LookbackResult()
@@ -119,7 +119,7 @@ class Rechecks:
     def _measured(
         self, probe: Probe, column: Column, starts: Collection[datetime], ends: tuple[str | None, str | None]
     ) -> dict[datetime, Fingerprint]:
-        """What the source holds of each period after the first and up to the second end; None for no end."""
+        """The source's fingerprint of each period after the first end and up to the second; None for no end."""
         found = dict.fromkeys(starts, NOTHING)
         cut = {self._start(end) for end in ends if end is not None} & found.keys()
         for start in cut:
@@ -134,7 +134,7 @@ class Rechecks:
         return found
 
     def _spans(self, starts: Sequence[datetime], column: Column, value: str | None) -> Iterator[Span]:
-        """Periods as ranges up to the position, neighbours made one."""
+        """Periods as ranges up to the position, with neighbours joined."""
         together, first, following = set(starts), None, {start + self._length for start in starts}
         for start in starts:
             if start not in following:
@@ -183,7 +183,7 @@ class Rechecks:
 
 
 def _before(moment: datetime, column: Column) -> str | None:
-    """The greatest canonical text below a moment; None where there is none."""
+    """The greatest canonical text below a moment; None if there is none."""
     try:
         if column.type.kind is Kind.DATE:
             return (moment - DAY).date().isoformat()

@@ -102,7 +102,7 @@ class Checksum(Strategy):
 
     @property
     def by_range(self) -> bool:
-        """Whether the source says how its table is cut."""
+        """Whether the source's own partitions are used."""
         return self.method is Method.BY_RANGE
 
     def problems(self) -> tuple[str, ...]:
@@ -135,14 +135,14 @@ class Checksum(Strategy):
         return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - the position says it
-        """Every row, or with a lookback those from where on partitions were compared."""
+        """Every row, or with a lookback those of the partitions that were compared."""
         return compared_partitions(since) or Everything()
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
-        """The partitions that differ from those loaded; None when none does.
+        """The partitions that differ from those loaded; None if none does.
 
-        Without `kept` for a table that was loaded, every partition differs, unless the sum of all of them is still
-        the one that the position vouches for.
+        If `kept` is missing for a table that was loaded, every partition counts as different, unless the sum of all of
+        them is still the one in the position.
         """
         grouping = self.grouping(probe)
         column = self._column(probe, grouping)
@@ -188,11 +188,11 @@ class Checksum(Strategy):
 
     @property
     def partitions(self) -> Checksum:
-        """This strategy: it compares them."""
+        """This strategy itself."""
         return self
 
     def unlimited(self) -> Checksum:
-        """The same, for partitions of any size."""
+        """The same strategy without the limit of `max_rows`."""
         return replace(self, max_rows=LARGEST)
 
     def unpartitioned(self, columns: Schema) -> str | None:
@@ -253,7 +253,7 @@ class Checksum(Strategy):
         return column
 
     def _fence(self, probe: Probe, grouping: Grouping, column: Column | None) -> Partition | None:
-        """From where on partitions are compared: the beginning of the period that the lookback reaches."""
+        """The beginning of the first period that the lookback includes."""
         if self.lookback is None or not isinstance(grouping, Periods) or column is None:
             return None
         now = probe.now().astimezone(UTC).replace(tzinfo=None)
@@ -270,7 +270,7 @@ class Checksum(Strategy):
     def _all_as_loaded(
         self, since: Position | None, probe: Probe, found: Mapping[Slice, Fingerprint], *, whole: bool
     ) -> bool:
-        """Whether the sum of all partitions is still what the commit vouches for, though each of them is forgotten."""
+        """Whether the sum of all partitions is still the one in the position, although the single ones are lost."""
         if since is None or not whole or since.schema != probe.schema().digest:
             return False
         return str(sum(found.values(), Fingerprint())) == since.state.get("total")
@@ -330,7 +330,7 @@ def _order(part: Slice) -> tuple[int, int, str]:
 
 
 def _begin(since: Position | None, fence: Partition | None) -> dict[str, Any]:
-    """From where on the table holds the source's rows; nothing where it holds all of them."""
+    """The value from which the table holds the source's rows; None if it holds all of them."""
     before = begin_of(since.state) if since else None
     if fence is None or (since is not None and before is None):
         return {}
@@ -341,7 +341,7 @@ def _begin(since: Position | None, fence: Partition | None) -> dict[str, Any]:
 
 
 def _within(part: Slice, fence: Partition) -> bool:
-    """Whether a lookback looks at the partition; always at the rows of NULL."""
+    """Whether the lookback includes the partition; rows of NULL are always included."""
     if not isinstance(part, Partition) or part.low is None or fence.low is None:
         return True
     return part.low >= fence.low

@@ -196,14 +196,14 @@ def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, A
 
 
 def _numbered(part: Part, number: int) -> Part:
-    """A part that is read, with the number of this load."""
+    """A part to read, with the number of this load."""
     if part.file is None or part.action in (Action.SKIP, Action.DELETE):
         return part
     return replace(part, file=replace(part.file, loaded=number))
 
 
 def _older(manifest: Manifest, files: ListedFiles, moved: set[str]) -> tuple[tuple[int, str], ...]:
-    """The files that were loaded before and are as they were, in the order of their loads."""
+    """The files that were loaded before and are unchanged, in the order of their loads."""
     ready = files.listing(None).ready.files
     there = (file for path, file in manifest.files.items() if path not in moved and file.same(ready.get(path)))
     return tuple(sorted((file.loaded, file.path) for file in there))

@@ -48,10 +48,10 @@ OWN: Mapping[LoadMethod, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What one run knows before it chooses.
+    """What a run knows before it chooses.
 
     Args:
-        new: what the column, or without one a look at the whole, says has changed.
+        new: the changes that the column shows, or without a column, a check of the whole table.
     """
 
     probe: Probe
@@ -103,7 +103,7 @@ class Smart(Strategy):
 
     @property
     def rereads(self) -> bool:
-        """Every row, whenever the whole table is looked at."""
+        """Every row, whenever the whole table is compared."""
         return True
 
     @property
@@ -122,7 +122,7 @@ class Smart(Strategy):
         return TimeBound(column=self.column, lag=self.safety_lag, time_zone=self.time_zone) if self.column else None
 
     def learned(self, cost_history: CostHistory) -> Smart:
-        """The same options, with what earlier loads took."""
+        """The same options, with the costs of earlier loads."""
         return replace(self, cost_history=cost_history)
 
     def problems(self) -> tuple[str, ...]:
@@ -164,13 +164,13 @@ class Smart(Strategy):
         return value
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:
-        """The version that was loaded, where the source keeps versions; else the partitions or rows up to a value."""
+        """The version that was loaded, if the source keeps versions; otherwise partitions, or rows up to a value."""
         return loaded_version(since, probe) or compared_partitions(since) or Strategy.covers(self, since, probe)
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
-        """What the cheapest right way says; None when nothing changed and no comparison is due.
+        """The changes found by the cheapest correct method; None if nothing changed and no comparison is due.
 
-        With partitions that the position does not vouch for, because they were measured for the answer before, that
+        If the partitions were just measured for the previous answer, and the position does not vouch for them, the same
         answer is given again.
         """
         if since is not None and kept is not None and not kept.vouched(since.state):
@@ -201,14 +201,14 @@ class Smart(Strategy):
         return replace(chosen, notes=(*chosen.notes, *map(str, costs)))
 
     def _first_look(self, probe: Probe, since: Position | None) -> ChangeSet | None:
-        """What the column says has changed, or else what the cheapest honest question does; None for nothing."""
+        """The changes that the column shows, or else the cheapest reliable check; None for none."""
         way = LoadMethod.SNAPSHOT_DIFF if self.column is None else LoadMethod.INCREMENTAL
         return self._strategy(way).detect(probe, self._since(since, way))
 
     def _correct_methods(
         self, since: Position, rows: int, changed: int, *, due: bool
     ) -> tuple[tuple[LoadMethod, ...], str]:
-        """The ways that would be right, and why no others."""
+        """The methods that are correct now, and why others are excluded."""
         if self.significant_change is not None:
             return (LoadMethod.SNAPSHOT_DIFF,), "differences that may be too small for a load are weighed row by row"
         whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or self.partition_by is not None)
@@ -221,14 +221,14 @@ class Smart(Strategy):
         return (LoadMethod.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"
 
     def _incremental(self, since: Position, new: ChangeSet, why: str) -> ChangeSet:
-        """The rows that the column tells; what vouched for the whole table does so no more."""
+        """The rows that the column shows as changed; the position no longer vouches for the whole table."""
         dropped = {*VOUCHER, *OWN[LoadMethod.SNAPSHOT_DIFF]}
         known = {name: value for name, value in since.state.items() if name not in dropped}
         choice = _choice(LoadMethod.INCREMENTAL, new.rows or 0)
         return replace(new, state={**known, **new.state, **choice}, reason=f"incremental, because {why}: {new.reason}")
 
     def _whole(self, way: LoadMethod, run: _Run, why: str) -> ChangeSet:
-        """The changes of a way that looks at every row."""
+        """The changes of a method that compares every row."""
         found = self._strategy(way).detect(run.probe, self._since(run.since, way), run.kept)
         known = run.since.state if run.since else {}
         rows = run.probe.stats(Everything()).rows
@@ -250,7 +250,7 @@ class Smart(Strategy):
         )
 
     def _hinted(self, effect: Effect, way: LoadMethod) -> Effect:
-        """The effect, rewritten as a whole where a full load costs least; with a column, the time of a look is kept."""
+        """The changes, with a hint to rewrite the table if a full load is cheapest, and the time of the comparison."""
         if not isinstance(effect, Mirror):
             return effect
         if way is LoadMethod.FULL:
@@ -259,7 +259,7 @@ class Smart(Strategy):
         return replace(effect, hint=WriteHint.COMPARE) if noted else effect
 
     def _due(self, since: Position, now: datetime) -> bool:
-        """Whether the whole table has to be looked at, whatever the column says."""
+        """Whether the whole table has to be compared, whatever the column shows."""
         loaded = since.state.get(WHOLE_AT)
         known = [datetime.fromisoformat(loaded)] if loaded else []
         known += [self.cost_history.proven_at] if self.cost_history.proven_at else []
@@ -281,7 +281,7 @@ class Smart(Strategy):
         return {"method": method, "column": self.partition_by, name: value}
 
     def _since(self, since: Position | None, way: LoadMethod) -> Position | None:
-        """The position as the strategy of that way would have written it."""
+        """The position as the strategy of that method would have written it."""
         if since is None or (way is LoadMethod.INCREMENTAL and "value" not in since.state):
             return None
         own = {name: value for name, value in since.state.items() if name in OWN[way]}
@@ -289,5 +289,5 @@ class Smart(Strategy):
 
 
 def _choice(way: LoadMethod, rows: int) -> dict[str, Any]:
-    """What a position says of how it came to be, for later choices."""
+    """What a position records about the chosen method, for later choices."""
     return {CHOICE: {"way": str(way), "rows": rows}}

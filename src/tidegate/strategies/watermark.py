@@ -83,7 +83,7 @@ class Watermark(Strategy):
 
     @property
     def rereads(self) -> bool:
-        """Where a window or the NULL rows are compared and read again."""
+        """Whether a window or the NULL rows are compared and read again."""
         return bool(self._offsets) or self.on_null is OnNull.INCLUDE
 
     @property
@@ -93,7 +93,7 @@ class Watermark(Strategy):
 
     @property
     def bound(self) -> Bound:
-        """By who sets the column."""
+        """The safe bound, which depends on what sets the column."""
         return Bound.TIME if self.clock is Clock.DATABASE else Bound.APPLICATION_TIME
 
     @property
@@ -196,19 +196,19 @@ class Watermark(Strategy):
 
     @property
     def _offsets(self) -> tuple[timedelta, ...]:
-        """Every lookback that is asked for."""
+        """All configured lookbacks."""
         if isinstance(self.lookback, tuple):
             return self.lookback
         return (self.lookback,) if self.lookback else ()
 
     @property
     def _rechecks(self) -> Rechecks | None:
-        """The days that are compared one by one; None where one window is."""
+        """The days that are compared one by one; None if one window is compared."""
         several = isinstance(self.lookback, tuple) and bool(self.lookback)
         return Rechecks(column=self.column, offsets=self._offsets) if several else None
 
     def _look_back(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any]) -> LookbackResult:
-        """What differs of the rows before the position."""
+        """The ranges before the position that differ."""
         if self._rechecks is not None:
             return self._rechecks.look(probe, value, last, state.get("rechecks"))
         if value is None or not self._offsets:
@@ -231,13 +231,13 @@ class Watermark(Strategy):
         return ((earlier(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()
 
     def _at(self, probe: Probe, value: str | None) -> dict[str, int]:
-        """How many rows carry a value; nothing where the window before it is compared anyway."""
+        """The number of rows with a value; empty if the window before it is compared anyway."""
         if value is None or (self._offsets and self._rechecks is None):
             return {}
         return {AT: probe.stats(self._range(earlier(value, TICK), value)).rows}
 
     def _slices(self, spans: Sequence[Span], value: str | None, last: str | None, *, nulls: bool) -> tuple[Range, ...]:
-        """The spans and the new rows, as one where they meet."""
+        """The ranges of the lookback and of the new rows, joined if they meet."""
         apart = [span for span in spans if span[1] != value]
         after = next((span[0] for span in spans if span[1] == value), value)
         older = tuple(self._range(*span) for span in apart)
@@ -255,7 +255,7 @@ class Watermark(Strategy):
         return str(probe.fingerprint(self._range(earlier(value, self._offsets[0]), value)))
 
     def _nulls(self, probe: Probe, since: Position | None, loaded: str | None) -> tuple[bool, str | None]:
-        """Whether the rows without a cursor are to be read, and their fingerprint."""
+        """Whether the rows without a cursor have to be read, and their fingerprint."""
         columns = [probe.schema().find(name) for name in self.cursor]
         missing = [name for name, column in zip(self.cursor, columns, strict=True) if column is None]
         if missing:

@@ -50,7 +50,6 @@ TO_JDBC = {
     "sslpassword": "sslpassword",
     "sslrootcert": "sslrootcert",
 }
-OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
 
 
 class PostgresqlSession(PreSnapshotSession):

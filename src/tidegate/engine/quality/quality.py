@@ -42,9 +42,9 @@ class ValidationSplit:
     """The result of the checks for the rows of a load.
 
     Args:
-        good: the rows that go on.
-        read: every row that was read, with `validation.ERRORS` where rules of rows were asked.
-        rows, bad: how many were read and how many are set aside; None where nobody counted.
+        good: the rows that may be written.
+        read: every row that was read, with `validation.ERRORS` if rules of single rows were evaluated.
+        rows, bad: how many were read and how many are quarantined; None if they were not counted.
         warned: how many of the good ones break a rule that only warns.
         findings: see `Checked`.
     """
@@ -58,7 +58,7 @@ class ValidationSplit:
 
 
 def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame, held: ExitStack) -> Checked:
-    """The rows that may be written; the others go to the quarantine, in a commit that counts once these are committed.
+    """The rows that may be written; the others are quarantined, in a commit that counts once the load is committed.
 
     Args:
         held: lets go what Spark keeps for the load, when it ends.
@@ -103,7 +103,7 @@ def _with_findings(verdicts: Verdicts, quarantined: QuarantinedRows | None, foun
 
 
 def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
-    """Of rows that are read again: those that went on when they were read first."""
+    """Of rows that are read again, those that passed the checks the first time."""
     read = _annotated(work, plan, rows)
     return rows if read is None else validation.good(read, rows.columns)
 
@@ -115,7 +115,7 @@ def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[st
 
 
 def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
-    """The rows with what the rules of single rows say of each; None where there is none."""
+    """The rows with the rules that each one breaks; None if there is no rule about single rows."""
     stream = work.stream
     if REFUSED not in rows.columns and not rules.conditions(stream.policies.checks, plan.columns):
         return None
@@ -132,7 +132,7 @@ def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
 
 
 def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | None:
-    """The rule that tells the last row of each key; None where no two rows have one."""
+    """The rule that determines the last row of each key; None if no two rows have the same key."""
     latest = checked.compared.latest
     if latest is not None or not planned.plan.key:
         return latest
@@ -142,7 +142,7 @@ def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | No
 
 
 def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> None:
-    """Raises DuplicateKeys where nothing says which of several rows counts: that one of them is bad does not say it."""
+    """Raises DuplicateKeys if several rows of a key have no order, even if one of them is bad."""
     stream, plan = work.stream, planned.plan
     if planned.unique or not one_a_key(stream) or isinstance(plan.changes.effect, Apply):
         return
@@ -204,7 +204,7 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
 
 
 def _first(read: DataFrame) -> str:
-    """Where the first events stand that cannot be taken, and why; never what they say."""
+    """The places of the first events that cannot be applied, and why; never their content."""
     found = read.where(f"{REFUSED} IS NOT NULL").selectExpr(ORIGIN, REFUSED).limit(NAMED).collect()
     return "; ".join(f"{origin}: {why}" for origin, why in found)
 
@@ -215,7 +215,7 @@ Judging = Sequence[tuple[Rule, MeasuredCheck]]
 def _answers(
     rows: DataFrame, counts: Sequence[str], judging: Judging, plan: LoadPlan
 ) -> tuple[list[Any], list[tuple[Rule, MeasuredCheck, list[Any]]]]:
-    """The counts, and what each check asked, by one pass over the rows."""
+    """The counts and the answers for each check, from one pass over the rows."""
     own = [validation.filtered(check.ask(plan.columns), rule.where) for rule, check in judging]
     answers = validation.measured(rows, [*counts, *(one for some in own for one in some)])
     rest, found = answers[len(counts) :], []
@@ -242,9 +242,9 @@ def _known(work: LoadContext, judging: Judging) -> Known:
 
 
 def check_before_create(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
-    """The same rows, once the rules of the whole table have been asked of them where the load makes the table.
+    """The same rows. If the load creates the table, the rules about the whole table are checked first.
 
-    Not of a history: its versions are known once they are written.
+    Not for a history: its versions are known only once they are written.
 
     Raises:
         CheckFailed: the table would break a rule that stops a load; it was not made.
@@ -256,9 +256,9 @@ def check_before_create(work: LoadContext, plan: LoadPlan, checked: Checked) -> 
 
 
 def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked) -> Checked:
-    """The writer's commit, and the rules that need the whole table: on the invisible version, where there is one.
+    """The writer's commit, and the rules about the whole table: checked on the invisible version if there is one.
 
-    Where a write is seen at once they are asked before it, of the table as it would be.
+    If a write is visible at once, they are checked before it, on the rows that the table would have.
 
     Raises:
         CheckFailed: the table would break a rule that stops a load; it stays as it was.
@@ -288,7 +288,7 @@ def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judg
 
 
 def _rows_after_write(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
-    """The rows that the write would leave in the table, as far as `counts`, a condition, says that these matter."""
+    """The rows that the table would have after the write, restricted by the condition `counts`."""
     now = dataframe_ops.completed(present.where(counts), plan.columns)
     changelog = isinstance(plan.changes.effect, Apply)
     coming = checked.frame.where(f"NOT {dataframe_ops.DELETED} AND ({counts})") if changelog else checked.frame

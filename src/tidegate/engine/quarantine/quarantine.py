@@ -38,7 +38,7 @@ class Quarantine:
 
     @classmethod
     def of(cls, stream: Stream) -> Quarantine:
-        """As it stands; asked without Spark."""
+        """The quarantine as it is now, read without Spark."""
         return cls(stream=stream, state=stream.format.state(quarantine_of(stream.target), uid_of(stream.uid)))
 
     @property
@@ -47,33 +47,33 @@ class Quarantine:
         return self.state.exists and holds_rows(self.state)
 
     def kept(self, session: SparkSession) -> DataFrame:
-        """Every row, as committed; also those of loads that never landed."""
+        """Every row, as committed, including those of loads that were never committed."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         kept = self.stream.format.read(session, quarantine_of(self.stream.target), self.state.snapshot)
         return dataframe_ops.completed(kept, COLUMNS)  # one that was made before lacks the later ones
 
     def rows(self, session: SparkSession, since: Position | None) -> DataFrame:
-        """Rows: those of loads that landed; `until` is NULL where none that landed has taken it back."""
+        """Rows: those of committed loads; `until` is NULL unless a committed load released the row."""
         from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
 
         return validation.landed(self.kept(session), since.sequence if since else 0)
 
     def unpacked(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
-        """The same rows with their columns, and the quarantine's own (see `sorting.unpacked`)."""
+        """The same rows with their columns, and the quarantine's own (see `validation.unpacked`)."""
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
         return validation.unpacked(self.rows(session, since), row_text(columns))
 
     def waiting(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
-        """Rows: those that landed and wait, with their columns and the quarantine's own (see `sorting.unpacked`)."""
+        """Rows: those of committed loads that still wait, with the columns of `validation.unpacked`."""
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
         rows = self.rows(session, since)
         return validation.unpacked(rows.where("until IS NULL AND row IS NOT NULL"), row_text(columns))
 
     def after(self, session: SparkSession, load: Load, added: DataFrame | None) -> DataFrame | None:
-        """What it holds once the load has landed; None for nothing.
+        """The rows of the quarantine once the load is committed; None for none.
 
         Args:
             added: the rows that the load adds, as the quarantine keeps them.
@@ -117,11 +117,11 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
 ) -> tuple[DataFrame, int]:
     """The rows of a table as if no row had been quarantined, and the number of quarantined rows.
 
-    A row that waits stands for its key: what the table has of that key is older. In a history it does where nothing
-    newer is known of the key.
+    A quarantined row replaces the table's row of its key, which is older; in a history only if nothing newer is known
+    of the key.
 
     Args:
-        rows: of that version, those that are meant to be the source's.
+        rows: the rows of that version that correspond to present rows of the source.
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
     from tidegate.spark import quarantined_rows as versions  # noqa: PLC0415 - as above
@@ -147,7 +147,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
 def quarantine_rows(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> QuarantinedRows | None:
     """The quarantine as of the commit of the load; None if the load adds nothing to it.
 
-    Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
+    Writes nothing if no row is bad and no quarantined row is superseded.
     """
     from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
 

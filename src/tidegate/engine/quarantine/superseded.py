@@ -30,10 +30,10 @@ class Load:
     Args:
         read: every row of the load; with `validation.ERRORS` where some are bad.
         bad: how many of them are not loaded.
-        rule: tells the last row of each key; None where no two rows have one.
-        unique: the source guarantees one row a key.
-        full_refresh: the table becomes what is read, whatever it held.
-        fence, folded: what was applied of events before, and what this load applies.
+        rule: determines the last row of each key; None if no two rows have the same key.
+        unique: the source guarantees one row per key.
+        full_refresh: the rows that are read replace everything in the table.
+        fence, folded: the events that were applied before, and those that this load applies.
     """
 
     plan: LoadPlan
@@ -47,7 +47,7 @@ class Load:
 
 
 def how(stream: Stream, load: Load) -> Superseding:
-    """By what the load's rows take the place of those that wait; of files the load that read them says it."""
+    """How the load's rows supersede waiting rows; for files, the load that read them decides."""
     by_load = names_files(load.plan.position.state)
     return superseding(
         load.plan.changes,
@@ -59,7 +59,7 @@ def how(stream: Stream, load: Load) -> Superseding:
 
 
 def whole(stream: Stream, load: Load) -> bool:
-    """Whether the table becomes what is read and nothing else, so that nothing that waited before counts."""
+    """Whether the rows replace everything in the table, so that no row that waited before counts."""
     plan, changes = load.plan, load.plan.changes
     if load.full_refresh or plan.deletes.reset is not None or plan.since is None:
         return True
@@ -70,7 +70,7 @@ def whole(stream: Stream, load: Load) -> bool:
 
 
 def one_a_key(stream: Stream) -> bool:
-    """Whether the table keeps one row a key, or one history."""
+    """Whether the table keeps one row, or one history, per key."""
     return bool(stream.key) and stream.writer.needs_key
 
 
@@ -78,7 +78,7 @@ def left(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> 
     """The rows of a quarantine, with those that the load supersedes marked as released.
 
     Args:
-        rows: of `sorting.unpacked`, those that the load adds among them.
+        rows: as of `validation.unpacked`, including those that the load adds.
     """
     from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
 
@@ -104,7 +104,7 @@ def left(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> 
 
 
 def _without_a_key(stream: Stream, rows: DataFrame, load: Load) -> DataFrame:
-    """Of rows that no key tells apart, those wait no more that were read again: all of them, or one as it was."""
+    """Without a key, a waiting row is superseded if it was read again: all of them, or an equal one."""
     from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
 
     plan, number = load.plan, load.plan.position.sequence
@@ -119,7 +119,7 @@ def _without_a_key(stream: Stream, rows: DataFrame, load: Load) -> DataFrame:
 
 
 def _read_again(rows: DataFrame, load: Load) -> DataFrame:
-    """Whatever was read of a key before is older."""
+    """Rows of a key that were read before are older."""
     from tidegate.spark import dataframe_ops, quarantined_rows  # noqa: PLC0415 - as above
 
     key, number = load.plan.key, load.plan.position.sequence
@@ -128,7 +128,7 @@ def _read_again(rows: DataFrame, load: Load) -> DataFrame:
 
 
 def _by_order(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> DataFrame:
-    """Of several rows of one key the greatest counts, also one that the table has."""
+    """Of several rows of one key the greatest counts, including the table's."""
     from tidegate.spark import dataframe_ops, quarantined_rows  # noqa: PLC0415 - as above
 
     plan, number, quote = load.plan, load.plan.position.sequence, Spark().quote
@@ -145,7 +145,7 @@ def _by_order(stream: Stream, rows: DataFrame, session: SparkSession, load: Load
 
 
 def _by_event(rows: DataFrame, load: Load) -> DataFrame:
-    """Of several events of one key the last one counts, also one that was applied before."""
+    """Of several events of one key the last one counts, including those applied before."""
     from tidegate.spark import dataframe_ops, latest_events, quarantined_rows, validation  # noqa: PLC0415 - as above
 
     plan, fence, folded = load.plan, load.fence or Fence(), load.folded
@@ -171,7 +171,7 @@ def _by_event(rows: DataFrame, load: Load) -> DataFrame:
 
 
 def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> DataFrame:
-    """Every version counts; what is gone has ended, and the same version again is not another one."""
+    """Every version counts; deleted keys have ended, and a repeated version counts once."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - as above
 
     plan, number, versions = load.plan, load.plan.position.sequence, stream.writer.versions

@@ -34,8 +34,8 @@ class Detected:
     """What changed, and what it was compared with.
 
     Args:
-        work: the stream at work; it knows how keys that are gone are looked for.
-        changes: None where nothing changed.
+        work: the load context, which now says how deleted keys are looked for.
+        changes: None if nothing changed.
         ledger: the partitions that the table holds; empty for strategies that compare none.
     """
 
@@ -47,7 +47,7 @@ class Detected:
 def detect_changes(work: LoadContext) -> Detected:
     """Detects what changed since the position, and records what was learned about the source.
 
-    Where the partitions of a filled table are not known, Spark measures them.
+    If the partitions of a table with rows are not known, Spark measures them.
     """
     with _question(work) as payload:
         changes, ledger = detect(work, measure=measure)
@@ -74,13 +74,13 @@ def _answer(changes: ChangeSet | None) -> dict[str, Any]:
 
 
 def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
-    """What changed, None for nothing, and the partitions that the table holds.
+    """What changed (None for nothing), and the partitions that the table holds.
 
-    Starts no Spark, unless the partitions of a filled table are not known.
+    Starts no Spark, unless the partitions of a table with rows are not known.
 
     Args:
-        measure: computes what the table holds of each partition, where neither the registry nor the sum that its
-            position vouches for can tell; without it they count as changed.
+        measure: measures the partitions of the table, if neither the registry nor the sum in its position is enough;
+            without it they count as changed.
     """
     stream, probe = work.stream, work.probe
     new_columns = column_backfill.new_columns(work)
@@ -119,7 +119,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
 
 
 def _renewed(work: LoadContext, changes: ChangeSet | None) -> ChangeSet | None:
-    """The changes of a full refresh with its reason: a strategy without a position takes it for a first load."""
+    """The changes with the reason of a full refresh, which a strategy sees as a first load."""
     context = work.context
     if changes is None or not context.full_refresh or work.recovered.since is None:
         return changes
@@ -128,9 +128,9 @@ def _renewed(work: LoadContext, changes: ChangeSet | None) -> ChangeSet | None:
 
 
 def _in_order(changes: ChangeSet) -> ChangeSet:
-    """Rows that came to a table, as events: the order of its versions tells that they came after a delete of their key.
+    """Rows that were added to a lake table, as events: in the order of its versions they follow a delete of their key.
 
-    That delete is dated by the load which noticed it, and what a row says of itself may be earlier.
+    Such a delete has the time of the load that found it, and a row's own time may be earlier.
     """
     if not any(isinstance(part, SnapshotPair) and part.appends for part in changes.slices):
         return changes
@@ -139,7 +139,7 @@ def _in_order(changes: ChangeSet) -> ChangeSet:
 
 
 def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
-    """Refuses to compare a table with what is no table: rows that are gone at the source would stay.
+    """Refuses to compare a table with changes instead of rows: rows deleted at the source would stay.
 
     Raises:
         PlanError: what is read is not all that the table should hold.
