@@ -32,7 +32,9 @@ EMPTY = "empty"
 """Says that the table was created without rows, and nothing else: what comes next is still a first load."""
 AS_LOADED = "as_loaded"
 """Of a load of the whole table: its id, and what else has to be the same for the position to prove the table."""
-CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint"})
+OWN_FINGERPRINT = "own_fingerprint"
+"""What the source answered of all its columns, see `Probe.own_fingerprint`."""
+CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint", OWN_FINGERPRINT})
 """By which a strategy knows, without a look, that the table is as the source."""
 
 

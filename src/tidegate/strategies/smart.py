@@ -22,7 +22,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.position_state import BEGIN, METHOD, VOUCHER
+from tidegate.core.position_state import BEGIN, METHOD, OWN_FINGERPRINT, VOUCHER
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_continues, check_owner
@@ -40,7 +40,7 @@ KIND = {
 OWN: Mapping[LoadMethod, tuple[str, ...]] = {
     LoadMethod.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
     LoadMethod.PARTITIONS: (METHOD, BEGIN, *VOUCHER),
-    LoadMethod.SNAPSHOT_DIFF: ("version", "fingerprint"),
+    LoadMethod.SNAPSHOT_DIFF: ("version", "fingerprint", OWN_FINGERPRINT),
     LoadMethod.FULL: (),
 }
 """The keys of a position's state that each way reads and writes."""
@@ -187,10 +187,10 @@ class Smart(Strategy):
             return None
         rows = probe.stats(Everything()).rows
         changed = (new.rows or 0) if new and self.column else 0
-        ways, why = self._correct_methods(since, rows, changed, due=due)
+        missed = probe.schema().not_covered
+        ways, why = self._correct_methods(since, rows, changed, due=due, covered=not missed)
         if new is not None and isinstance(new.effect, Mirror) and new.effect.hint is WriteHint.CONFIRM:
-            missed = ", ".join(probe.schema().not_covered)
-            why = f"no fingerprint covers {missed}, so only a comparison shows whether anything changed"
+            why = f"no fingerprint covers {', '.join(missed)}, so only a comparison shows whether anything changed"
             ways = (LoadMethod.SNAPSHOT_DIFF,)
         sizes = {way: changed if way is LoadMethod.INCREMENTAL else rows for way in ways}
         costs = sorted((self.cost_history.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
@@ -206,12 +206,13 @@ class Smart(Strategy):
         return self._strategy(way).detect(probe, self._since(since, way))
 
     def _correct_methods(
-        self, since: Position, rows: int, changed: int, *, due: bool
+        self, since: Position, rows: int, changed: int, *, due: bool, covered: bool
     ) -> tuple[tuple[LoadMethod, ...], str]:
-        """The methods that are correct now, and why others are excluded."""
+        """The methods that are correct now, and why others are excluded; partitions only where they are covered."""
         if self.significant_change is not None:
             return (LoadMethod.SNAPSHOT_DIFF,), "differences that may be too small for a load are weighed row by row"
-        whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or self.partition_by is not None)
+        cut = self.partition_by is not None and covered
+        whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or cut)
         if due:
             return whole, f"the whole table is checked every {self.full_every}, last {since.state.get(WHOLE_AT)}"
         if self.column is None:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Effect, Mirror, WriteHint
-from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
+from tidegate.core.position_state import OWN_FINGERPRINT
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_owner, check_same_source
@@ -81,17 +81,21 @@ class SnapshotDiff(Strategy):
                 return None
             stats = probe.stats(Everything())
             return self._everything({"version": version}, f"the source is at version {version}", rows=stats.rows)
+        missed = probe.schema().not_covered
+        own = probe.own_fingerprint() if missed else None
+        if own is not None and since is not None and self._same(since, probe, {OWN_FINGERPRINT: own}):
+            return None
         found = probe.fingerprint(Everything())
+        state = {"fingerprint": str(found), **({OWN_FINGERPRINT: own} if own is not None else {})}
         parts = (Part(slice=Everything(), action=Action.RELOAD if since else Action.LOAD, fingerprint=found),)
         changes = self._everything(
-            {"fingerprint": str(found)},
-            "the fingerprint of the source's rows differs from the loaded one",
+            state,
+            f"the source's {'fingerprint' if own is None else 'own fingerprint'} is not the loaded one",
             rows=found.rows,
             parts=parts,
         )
-        if since is None or not self._same(since, probe, found):
+        if own is not None or since is None or not self._same(since, probe, state):
             return changes
-        missed = probe.schema().not_covered
         return self._confirming(changes, missed) if missed else None
 
     def _confirming(self, changes: ChangeSet, missed: Sequence[str]) -> ChangeSet:
@@ -101,8 +105,8 @@ class SnapshotDiff(Strategy):
             changes, effect=effect, reason=f"every row is compared: no fingerprint covers {', '.join(missed)}"
         )
 
-    def _same(self, since: Position, probe: Probe, found: Fingerprint) -> bool:
-        return since.schema == probe.schema().digest and since.state.get("fingerprint") == str(found)
+    def _same(self, since: Position, probe: Probe, found: Mapping[str, str]) -> bool:
+        return since.schema == probe.schema().digest and found.items() <= since.state.items()
 
     def _everything(
         self, state: Mapping[str, Any], reason: str, *, rows: int, parts: tuple[Part, ...] = ()

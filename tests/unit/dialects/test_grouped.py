@@ -35,6 +35,7 @@ from tidegate.core.schema import (
 )
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.shared import own_hashes
 from tidegate.dialects.shared.buckets import GroupExpression
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
@@ -225,7 +226,7 @@ def sql_of(statements: Statements) -> dict[str, str]:
         found[f"the step of {end}"] = statements.condition(wide.part(str(end // 1000 * 1000), SCHEMA.find("a_bigint")))
     found["grouped"] = statements.grouped(GroupExpression(value="1"), [Everything()], "ctid < '(1,0)'")
     found["quick hashes"] = statements.quick_hashes(GroupExpression(value="1"), parts, "ctid < '(1,0)'") or ""
-    found["its own hash"] = statements.hashed(["a_text", "a_bigint"], "ctid < '(1,0)'") or ""
+    found["its own hash"] = own_hashes.of_columns(statements, ["a_text", "a_bigint"], "ctid < '(1,0)'") or ""
     found["nothing"] = statements.among([])
     return found
 

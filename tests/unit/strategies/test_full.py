@@ -25,6 +25,7 @@ class Source:
     source: str = "sqlite:a"
     found: Fingerprint = field(default_factory=lambda: Fingerprint(rows=3, s0=1))
     columns: tuple[Column, ...] = (ID, NAME)
+    own: str | None = None
     asked: list[str] = field(default_factory=list)
 
     def schema(self) -> Schema:
@@ -39,6 +40,10 @@ class Source:
     def fingerprint(self, part: Slice) -> Fingerprint:
         self.asked.append(f"fingerprint of {part.label}")
         return self.found
+
+    def own_fingerprint(self) -> str | None:
+        self.asked.append("own fingerprint")
+        return self.own
 
     def stats(self, part: Slice) -> SliceStats:
         self.asked.append(f"rows of {part.label}")
@@ -93,7 +98,20 @@ def test_a_version_that_moved_is_read_without_a_fingerprint() -> None:
     )
 
 
-def test_a_column_without_a_fingerprint_is_never_skipped() -> None:
+def test_a_column_without_a_fingerprint_is_compared_by_the_sources_own_answers() -> None:
+    source: Any = Source(columns=(ID, AREA), own="sqlite:3:1")
+    since = loaded(source)
+    source.asked.clear()
+    assert Full().detect(source, since) is None
+    assert source.asked == ["own fingerprint"]
+    assert Full().unchanged(since).startswith("the source's own fingerprint is the loaded one")
+    changes = Full().detect(Source(columns=(ID, AREA), own="sqlite:3:2"), since)  # type: ignore[arg-type]
+    assert changes is not None
+    assert changes.reason == "every row is read: the source's own fingerprint is not the loaded one"
+    assert changes.state == {"own_fingerprint": "sqlite:3:2"}
+
+
+def test_a_column_without_any_exact_text_is_never_skipped() -> None:
     source: Any = Source(columns=(ID, AREA))
     since = loaded(source)
     assert (since.state, Full().detect(source, since) is None) == ({}, False)

@@ -37,6 +37,7 @@ class Plain(PartialProbe):
     now: str | None = "7"
     source: str = "iceberg:a"
     found: Fingerprint = field(default_factory=lambda: Fingerprint(rows=3))
+    own: str | None = None
     columns: tuple[Column, ...] = (Column(name="id", type=TEXT),)
 
     def version(self):
@@ -56,6 +57,9 @@ class Plain(PartialProbe):
 
     def fingerprint(self, part, *, latest=None):
         return self.found
+
+    def own_fingerprint(self):
+        return self.own
 
 
 @dataclass(kw_only=True)
@@ -167,6 +171,11 @@ def test_an_equal_fingerprint_is_unchanged_only_if_it_covers_every_column():
     assert SnapshotDiff().detect(floats, since).effect == Mirror(hint=WriteHint.CONFIRM)
     other = replace(floats, found=Fingerprint(rows=4))
     assert SnapshotDiff().detect(other, since).effect == Mirror(hint=WriteHint.COMPARE)
+    known = replace(floats, own="a")
+    assert SnapshotDiff().detect(known, since).effect == Mirror(hint=WriteHint.COMPARE), "it was never asked before"
+    since = at(SnapshotDiff().detect(known, None), SnapshotDiff(), known)
+    assert SnapshotDiff().detect(known, since) is None
+    assert SnapshotDiff().detect(replace(known, own="b"), since).effect == Mirror(hint=WriteHint.COMPARE)
     renamed = Plain(now=None, columns=(Column(name="other", type=TEXT),))
     assert SnapshotDiff().detect(renamed, since) is not None
 

@@ -324,6 +324,13 @@ class Dialect(Protocol):
         """The engine's own hash of a row over all the columns, as a number; None where it has none that is sound."""
         return None
 
+    def own_text(self, sql: str, column: Column) -> str | None:  # noqa: ARG002 - most engines print rounded numbers
+        """A text of a value without a canonical one, exact, and the same for values that are equal.
+
+        Comparable only with this engine's own answers: 0.0 and -0.0 have one text. None where it has none.
+        """
+        return None
+
     def packed(self, digest: str) -> str:
         """The digest in the form of which `quarter_of` is cheapest."""
         return digest

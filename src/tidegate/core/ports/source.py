@@ -176,6 +176,14 @@ class Probe(Protocol):
         """
         return None
 
+    def own_fingerprint(self) -> str | None:
+        """Of all rows over all columns, also those that no fingerprint covers, as the source itself writes them.
+
+        Comparable only with what the same source answered before, so it shows a change and proves no table. None
+        where a column has no exact text at the source either.
+        """
+        return None
+
 
 class SparkProvider(Protocol):
     """Provides Spark sessions; the first call may start a JVM."""

@@ -139,6 +139,10 @@ class Duckdb(Connectable):
         """Of a whole number's division; in a type that the divisor can be added to."""
         return f"(CAST({sql} AS HUGEINT) % {divisor})"
 
+    def own_text(self, sql: str, column: Column) -> str | None:
+        """The fewest digits from which a floating-point number comes back."""
+        return f"CAST(CAST({sql} AS DOUBLE) + 0e0 AS VARCHAR)" if column.type.kind is Kind.FLOAT else None
+
     def digest(self, row: str) -> str:
         """The md5 of a row's text."""
         return f"md5({row})"

@@ -171,6 +171,10 @@ class Mariadb(Connectable):
         """NULL is the least value to MariaDB, and there are no words to say so."""
         return f"{sql} DESC"
 
+    def own_text(self, sql: str, column: Column) -> str | None:
+        """The fewest digits from which a floating-point number comes back."""
+        return f"CAST(CAST({sql} AS DOUBLE) + 0e0 AS CHAR)" if column.type.kind is Kind.FLOAT else None
+
     def digest(self, row: str) -> str:
         """The md5 of a row's text; a row beyond max_allowed_packet, of which MariaDB makes NULL, is an error."""
         return f"COALESCE(MD5({row}), {self._failure('a row is longer than max_allowed_packet', 'RAND()')})"

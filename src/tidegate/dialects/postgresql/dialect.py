@@ -172,6 +172,10 @@ class Postgresql(Connectable):
             fields.append(sql if plain else f'({sql})::text COLLATE "C"')
         return f"hashint8extended(hash_record_extended(ROW({', '.join(fields)}), 0), 0)" if fields else None
 
+    def own_text(self, sql: str, column: Column) -> str | None:
+        """The bits of a floating-point number; its text has as many digits as a setting says."""
+        return f"encode(float8send({sql}::float8 + 0), 'hex')" if column.type.kind is Kind.FLOAT else None
+
     def digest(self, row: str) -> str:
         """The md5 of a row's text, whatever the database's encoding is."""
         return f"md5(convert_to({row}, 'UTF8'))"

@@ -153,8 +153,11 @@ class Statements:
 
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
-        source = self.rows(part, latest, cut)
-        inner = f"SELECT {self._packed()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
+        return self.summed(self._packed(), self.rows(part, latest, cut))
+
+    def summed(self, digest: str, source: str) -> str:
+        """One row, `Fingerprint.of_sums`, from a packed digest of each row that stands behind FROM."""
+        inner = f"SELECT {digest} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
         return f"SELECT count(*), {self._sums()} FROM {self.dialect.named(inner, 'hashed')}"
 
     def grouped(self, by: GroupExpression, parts: Sequence[Slice], cut: str | None = None) -> str:
@@ -192,17 +195,6 @@ class Statements:
         total = self.dialect.as_text(f"sum({digest})")
         rows = self.dialect.named(inner, "hashed")
         return f"SELECT {by.name(bucket)}, count(*), {total} FROM {rows} GROUP BY {bucket}"
-
-    def hashed(self, names: Sequence[str], cut: str | None = None) -> str | None:
-        """Rows, and the sum of the engine's own hash over these columns; None where it has none."""
-        own = {column.name: column for column in self.own}
-        hashed = self.dialect.quick([own[name] for name in names])
-        if hashed is None:
-            return None
-        digest, where = self.dialect.quote(DIGEST), f" WHERE {cut}" if cut else ""
-        inner = f"SELECT {hashed} AS {digest} FROM {self.relation.sql}{where} {self.dialect.fence}"
-        total = self.dialect.as_text(f"coalesce(sum({digest}), 0)")
-        return f"SELECT count(*), {total} FROM {self.dialect.named(inner, 'hashed')}"
 
     def bucket(self, grouping: Grouping) -> GroupExpression:
         """The bucket that a row falls in."""

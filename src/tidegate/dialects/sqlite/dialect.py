@@ -115,6 +115,10 @@ class Sqlite(Connectable):
         """A number as text."""
         return f"CAST({sql} AS TEXT)"
 
+    def own_text(self, sql: str, column: Column) -> str | None:
+        """A floating-point number by a function that the session adds: SQLite prints fifteen digits."""
+        return f"tidegate_float({sql})" if column.type.kind is Kind.FLOAT else None
+
     def digest(self, row: str) -> str:
         """The md5 of a row's text, by a function that the session adds."""
         return f"tidegate_md5({row})"

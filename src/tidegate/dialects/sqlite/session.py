@@ -57,6 +57,7 @@ class SqliteSession(PreSnapshotSession):
         self._connection = self._open("ro")
         self._connection.create_function("tidegate_md5", 1, _md5, deterministic=True)
         self._connection.create_function("tidegate_quarter", 2, _quarter, deterministic=True)
+        self._connection.create_function("tidegate_float", 1, _float, deterministic=True)
         self._seen = self._version()
 
     def rows(self, sql: str) -> list[Row]:
@@ -248,6 +249,11 @@ class SqliteSession(PreSnapshotSession):
 
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _float(value: object) -> str | None:
+    """The digits from which a number comes back; of anything else its own text: the load that reads it is refused."""
+    return None if value is None else repr(float(value) + 0.0 if isinstance(value, int | float) else value)
 
 
 def _quarter(digest: str, index: int) -> int:

@@ -28,6 +28,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
+from tidegate.dialects.shared import own_hashes
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import InternalError, PlanError, SchemaRefused
@@ -269,11 +270,19 @@ class DatabaseProbe(Probe):
     def quick_hash(self, names: Sequence[str]) -> tuple[int, str] | None:
         """Rows, and the engine's own hash over these columns of all of them; None where it has none."""
         statements = self.statements
-        if statements.hashed(names) is None:
+        if own_hashes.of_columns(statements, names) is None:
             return None
-        found = self._asked("1 = 1", lambda cut: statements.hashed(names, cut))
+        found = self._asked("1 = 1", lambda cut: own_hashes.of_columns(statements, names, cut))
         rows, total = (sum(int(each) for each in column) for column in zip(*found, strict=True))
         return rows, f"{self._dialect.kind}:{rows}:{total}"
+
+    def own_fingerprint(self) -> str | None:
+        """Of all rows over all columns, in the database's own exact texts."""
+        statements = self.statements
+        if own_hashes.of_rows(statements) is None:
+            return None
+        found = self._asked("1 = 1", lambda cut: own_hashes.of_rows(statements, cut))
+        return f"{self._dialect.kind}:{sum(map(Fingerprint.of_sums, found), Fingerprint())}"
 
     def spread(
         self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.source import vectors
+from integration.source.floats import check_own_fingerprints
 from integration.source.groups import DAYS, NUMBERS, check_groups
 from integration.source.mariadb.orders import source
 from tidegate.core.batch import Latest
@@ -248,3 +249,12 @@ def test_groups_are_those_of_the_model(
         cursor.executemany("INSERT INTO hard VALUES (%s)", [(value,) for value in values])
     with source(maria_url).probe() as probe:
         check_groups(probe, grouping, values, moments=kind.startswith("datetime"))
+
+
+def test_own_fingerprints_see_every_change_of_a_float(mariadb: MariadbServer, maria_database: str) -> None:
+    def put(column: str, value: float | None) -> None:
+        mariadb.run(f"UPDATE t SET {column} = {'NULL' if value is None else repr(value)}", database=maria_database)
+
+    mariadb.run("CREATE TABLE t (id int PRIMARY KEY, d double, s float)", database=maria_database)
+    mariadb.run("INSERT INTO t VALUES (1, 1, 1)", database=maria_database)
+    check_own_fingerprints(source(mariadb.url(maria_database), "t"), put)
