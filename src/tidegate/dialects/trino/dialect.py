@@ -34,7 +34,7 @@ class Trino(Connectable):
     sqlglot: ClassVar[str] = "trino"
     bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
     known: ClassVar[re.Pattern[str]] = re.compile(
-        "(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date)"
+        r"(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date|timestamp(\(\d+\))?$)"
     )
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}

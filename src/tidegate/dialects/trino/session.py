@@ -88,7 +88,7 @@ class TrinoSession(PreSnapshotSession):
 
         Raises:
             EdgeUnknown: else, for Trino tells of no writer but itself.
-            ConfigError: the column has a zone, or nobody says in which one it is written.
+            ConfigError: the column has no zone, and nobody says in which one it is written.
         """
         must_be_time(column.name, column.type)
         if clock is Clock.DATABASE:
@@ -99,13 +99,7 @@ class TrinoSession(PreSnapshotSession):
                 "`safety_lag` longer than the longest write and a `lookback`.",
             )
         if column.type.kind is Kind.TIMESTAMPTZ:
-            raise ConfigError(
-                f"column {column.name!r} has a time zone, which Spark does not support with Trino's driver, so it "
-                f"cannot read ranges of it",
-                hint=f'Read it without a time zone: `source: {{query: "SELECT *, CAST({column.name} AT TIME ZONE '
-                f"'UTC' AS "
-                f'timestamp(6)) AS {column.name}_utc FROM …"}}`, with `strategy: {{time_zone: UTC}}`.',
-            )
+            time_zone = "UTC"
         if time_zone is None:
             raise ConfigError(
                 f"column {column.name!r} has no time zone, and Trino does not know which one it was written in",

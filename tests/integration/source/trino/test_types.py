@@ -170,7 +170,7 @@ def test_type_that_cannot_be_kept_is_refused_by_name(trino_server, kind: str) ->
     there = Database(
         connection=Connection(name="tree", url=trino_server.url()), query=f"SELECT CAST(NULL AS {kind}) AS x"
     )
-    with there.probe() as probe, pytest.raises(SchemaRefused, match="column 'x'"):
+    with there.probe() as probe, pytest.raises(SchemaRefused, match=r"no column type of a lake table .*: 'x' \("):
         probe.schema()
 
 
