@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from matrix.histories import HELD, TYPES, identity, stamp
+from matrix.histories import HELD, HIDDEN, TYPES, identity, stamp
 from matrix.model import CREATED, CURSOR, Event, Row
 
 ARROW = {
@@ -116,7 +116,14 @@ STATED = ("csv", "json")
 def source(kind: str, *, named: bool) -> dict[str, Any]:
     """Files of that format; `named` says that each row carries the name of its file."""
     stated = {"columns": TYPES} if kind in STATED else {}
-    return {"path": f"in/*.{kind}", **stated, **({"file_name": "source_file"} if named else {})}
+    return {"path": f"in/*.{kind}", **stated, "exclude": [HIDDEN], **({"file_name": "source_file"} if named else {})}
+
+
+def written(kind: str, path: Path, rows: Sequence[Row], columns: Columns, number: int) -> None:
+    """A file of these rows and of a column that is not to be read: numbers in one file, texts in the next."""
+    hidden: Any = number if number % 2 else str(number)
+    held = {**columns, HIDDEN: "int" if number % 2 else "text"}
+    FORMATS[kind](path, [{**row, HIDDEN: hidden} for row in rows], held)
 
 
 @dataclass(kw_only=True)
@@ -127,6 +134,7 @@ class StateFiles:
     format: str
     named: bool = False
     parts: int = 3
+    writes: int = 0
     rows: dict[int, Row] = field(default_factory=dict)
     columns: Columns = field(default_factory=lambda: TYPES)
 
@@ -159,7 +167,7 @@ class StateFiles:
     def spoil(self, text: str) -> None:
         """One file more, of one row with a price that is none."""
         row = {**dict.fromkeys(HELD), **identity(10**9), "code": "a", CREATED: stamp(10**6), CURSOR: stamp(10**6)}
-        FORMATS[self.format](self._spoiled, [{**row, "price": text}], self.columns)
+        written(self.format, self._spoiled, [{**row, "price": text}], self.columns, self.writes)
 
     def clean(self) -> None:
         self._spoiled.unlink()
@@ -171,7 +179,8 @@ class StateFiles:
     def _write(self, part: int) -> None:
         rows = [row for key, row in self.rows.items() if key % self.parts == part]
         hidden = self.folder / f"_part{part}"
-        FORMATS[self.format](hidden, rows, self.columns)
+        self.writes += 1
+        written(self.format, hidden, rows, self.columns, self.writes)
         hidden.rename(self.folder / "in" / f"part{part}.{self.format}")
 
 
@@ -200,7 +209,8 @@ class Arrivals:
     def change(self, events: Sequence[Event]) -> None:
         rows = list({event.key: event.row for event in events if event.row is not None}.values())
         self.number += 1
-        FORMATS[self.format](self.folder / "in" / f"{self.number:04}.{self.format}", rows, self.columns)
+        file = self.folder / "in" / f"{self.number:04}.{self.format}"
+        written(self.format, file, rows, self.columns, self.number)
 
     def widen(self) -> None:
         """The files that come from now on have a column more."""

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from trino.dbapi import Connection
 
-from matrix.histories import ADDED, HELD, TYPES
+from matrix.histories import ADDED, HELD, HIDDEN, TYPES
 from matrix.model import KEY, UID, Event
 
 KINDS = {
@@ -28,10 +28,14 @@ KINDS = {
 
 @dataclass(kw_only=True)
 class TrinoTable:
-    """A table of Iceberg in Trino's own catalog; a phase is one DELETE and one INSERT, as MERGE would leave it."""
+    """A table of Iceberg in Trino's own catalog; a phase is one DELETE and one INSERT, as MERGE would leave it.
+
+    Unless it is read by a query it has a column more, which changes with every row and is not to be read.
+    """
 
     url: str
     query: bool = False
+    phases: int = 0
     columns: tuple[str, ...] = tuple(TYPES)
 
     def connections(self) -> dict[str, Any]:
@@ -42,22 +46,31 @@ class TrinoTable:
 
     def source(self, name: str) -> dict[str, Any]:
         schema = self.url.rpartition("/")[2]
-        named = {"query": f"select * from {schema}.t"} if self.query else {"table": f"{schema}.t"}
-        return {"connection": "shop", **named}
+        if self.query:
+            return {"connection": "shop", "query": f"select * from {schema}.t"}
+        return {"connection": "shop", "table": f"{schema}.t", "exclude": [HIDDEN]}
 
     def make(self) -> None:
-        columns = (
+        columns = [
             f"{name} {KINDS[kind]}{' NOT NULL' if name in (KEY, 'code') else ''}" for name, kind in TYPES.items()
-        )
+        ]
+        columns += [] if self.query else [f"{HIDDEN} map(varchar, integer)"]
         self._run(f"CREATE SCHEMA {self.url.rpartition('/')[2]}", f"CREATE TABLE t ({', '.join(columns)})")
 
     def change(self, events: Sequence[Event]) -> None:
         last = {event.key: event.row for event in events}
-        rows = [", ".join(self._literal(name, row[name]) for name in self.columns) for row in last.values() if row]
+        self.phases += 1
+        hidden = [] if self.query else [f"map(array['phase'], array[{self.phases}])"]
+        named = ", ".join([*self.columns, *([] if self.query else [HIDDEN])])
+        rows = [
+            ", ".join([*(self._literal(name, row[name]) for name in self.columns), *hidden])
+            for row in last.values()
+            if row
+        ]
         if last:
             self._run(f"DELETE FROM t WHERE {KEY} IN ({', '.join(map(str, last))})")
         if rows:
-            self._run(f"INSERT INTO t VALUES {', '.join(f'({row})' for row in rows)}")
+            self._run(f"INSERT INTO t ({named}) VALUES {', '.join(f'({row})' for row in rows)}")
 
     def widen(self) -> None:
         self.columns = tuple(HELD)
