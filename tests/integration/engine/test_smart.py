@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from support.costs import record_costs
-from support.shops import texts
+from support.shops import PostgresShop, texts
 from tidegate.core.cost_model import LoadMethod
 from tidegate.core.outcome import Result
 from tidegate.engine import load_history
@@ -127,8 +127,12 @@ def test_the_plan_prints_estimates_beside_what_was_measured(workspace, shop, spa
     assert "a guess: not measured yet" in told["incremental"]
 
 
-def test_values_that_no_fingerprint_covers_are_compared_and_equal_ones_are_not_written(workspace, shop, spark) -> None:
-    shop.sql("create table sales (id integer primary key, weight real)", "insert into sales values (1, 0.1), (2, 0.2)")
+@pytest.mark.postgres
+def test_values_that_no_fingerprint_covers_are_compared_and_equal_ones_are_not_written(
+    workspace, pg_url, spark
+) -> None:
+    shop = PostgresShop(url=pg_url)
+    shop.sql("create table sales (id int primary key, sizes int[])", "insert into sales values (1, '{1}'), (2, '{2}')")
     entry = {"source": {"connection": "shop", "table": "sales"}, "target": "lake.shop.sales", "key": ["id"]}
     workspace.write(
         {"sales": {**entry, "strategy": "smart", "write": "merge"}}, connections={"shop": {"url": shop.url}}
@@ -143,9 +147,9 @@ def test_values_that_no_fingerprint_covers_are_compared_and_equal_ones_are_not_w
     again = run()
     assert (again.outcome, again.snapshot) == (Result.UNCHANGED, first.snapshot)
     assert "none differs from the table" in again.notes[-1]
-    shop.sql("update sales set weight = 0.25 where id = 2")
+    shop.sql("update sales set sizes = '{2,5}' where id = 2")
     assert run().rows_updated == 1
-    assert sorted(row["weight"] for row in workspace.rows("shop.sales")) == [0.1, 0.25]
-    shop.sql("insert into sales values (3, 0.5)")
+    assert sorted(row["sizes"] for row in workspace.rows("shop.sales")) == [[1], [2, 5]]
+    shop.sql("insert into sales values (3, '{}')")
     assert run().rows_inserted > 0
     assert run().outcome is Result.UNCHANGED

@@ -92,7 +92,7 @@ def test_floats_are_compared_by_the_sources_own_answers(workspace: Workspace, sh
     assert names(workspace) == ["Malta", "Chad"]
 
 
-@pytest.mark.parametrize("write_", ["replace", "merge", "scd2"])
+@pytest.mark.parametrize("write_", ["merge", "scd2"])
 def test_smart_commits_nothing_for_floats_that_stand_still(
     workspace: Workspace, shop: SqliteShop, spark: Any, write_: str
 ) -> None:
