@@ -90,9 +90,6 @@ def check(cls: type[Any], node: Node, given: Iterable[str] = ()) -> dict[str, An
     wanted = {name: field for name, field in fields(cls).items() if name not in given}
     problems = Problems()
     with problems.kept():
-        for key, reason in getattr(cls, "unsupported", {}).items():
-            if (entry := node.get(key)) is not None:
-                raise entry.mark.error(reason)
         without(node, *given).refuse_unknown(wanted)
     values = {}
     for name, field in wanted.items():

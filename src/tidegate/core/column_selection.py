@@ -14,6 +14,11 @@ from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 
+def every(name: str) -> bool:  # noqa: ARG001 - it takes them all
+    """Leaves no column out."""
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSelection:
     """The columns of a source that a stream reads.
@@ -40,6 +45,11 @@ class ColumnSelection:
         included = self.include is None or any(_matches(name, each) for each in self.include)
         return included and not any(_matches(name, each) for each in self.exclude)
 
+    @property
+    def whole(self) -> bool:
+        """Whether every column is read."""
+        return self.include is None and not self.exclude
+
     def of(self, label: str, names: Sequence[str]) -> tuple[str, ...]:
         """The names that are read, in order.
 
@@ -56,7 +66,7 @@ class ColumnSelection:
                 if name not in names and (key == "columns" or not _is_pattern(name)):
                     raise ConfigError(
                         f"{key}: {label} has no column {name!r}; {suggest(name, names)}",
-                        hint=f"Correct `source: {{{key}: …}}` in tidegate.yaml, then run `tidegate check`.",
+                        hint=f"Correct `source: {{{key}: …}}` in tidegate.yaml, then run `tidegate check --source`.",
                         column=name,
                     )
         taken = tuple(name for name in names if self.takes(name))
@@ -71,7 +81,7 @@ class ColumnSelection:
 
     def applied(self, label: str, schema: Schema) -> Schema:
         """The schema with the columns that are read; it knows which were left out. Raises as `of`."""
-        taken = frozenset(self.of(label, schema.names))
+        taken = frozenset(self.of(label, (*schema.names, *schema.excluded)))
         return replace(
             schema,
             columns=tuple(column for column in schema if column.name in taken),

@@ -22,11 +22,11 @@ from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.origin import LakeTable as Table
 from tidegate.core.origin import Origin
-from tidegate.core.ports.format import ChangeFeed, Format
+from tidegate.core.ports.format import ChangeFeed, Format, TableState
 from tidegate.core.ports.source import Source, SparkProvider, TableVersions
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
-from tidegate.errors import ColumnMissing, ConfigError, InternalError
+from tidegate.errors import ColumnMissing, ConfigError, InternalError, SchemaRefused
 from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class LakeTable(Source["LakeProbe"]):
 
     def origin(self) -> Origin:
         """The table."""
-        location = self._format.state(self._target, NOBODY).location
+        location = self._format.state(self._target, NOBODY, takes=lambda _: False).location
         return Table(kind=self._format.kind, target=self._target, location=location)
 
     @contextmanager
@@ -102,8 +102,9 @@ class LakeTable(Source["LakeProbe"]):
         Raises:
             ColumnMissing: there is no such table.
             WriteError: its metadata cannot be read.
+            SchemaRefused: a column that is read is of a type that Tidegate does not load.
         """
-        table = self._format.state(self._target, NOBODY)
+        table = self._state()
         if not table.exists or table.schema is None:
             raise ColumnMissing(
                 f"there is no table {self._label}",
@@ -144,6 +145,19 @@ class LakeTable(Source["LakeProbe"]):
     def spark_conf(self) -> Mapping[str, str]:
         """What the format needs."""
         found: Mapping[str, str] = self._format.spark_conf()
+        return found
+
+    def _state(self) -> TableState:
+        """What the table says of itself and of the columns that are read."""
+        try:
+            found: TableState = self._format.state(self._target, NOBODY, takes=self.selection.takes)
+        except SchemaRefused as error:
+            name = error.context.get("column")
+            raise SchemaRefused(
+                f"{self._label}: {error.message}",
+                hint=f"Leave it out with `source: {{exclude: [{name}]}}`.",
+                column=name,
+            ) from error
         return found
 
     @property

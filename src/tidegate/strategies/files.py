@@ -191,7 +191,9 @@ def _listed(probe: Probe) -> ListedFiles:
 
 def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, Any]:
     """What the position says of a table that holds these files."""
-    columns = [[column.name, column.type.spark] for column in probe.schema()]  # in the order of a file without a header
+    found = probe.schema()
+    columns = [[column.name, column.type.spark] for column in found]  # in the order of a file without a header
+    columns += [[name, ""] for name in found.excluded]
     return {**manifest.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
 
 

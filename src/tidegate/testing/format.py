@@ -7,10 +7,11 @@ as on Delta.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
@@ -76,7 +77,7 @@ class MemoryFormat(Format):
             table = self.tables.table(target)
             table.fields = (*table.fields, column)
 
-    def state(self, target: Target, uid: str) -> TableState:
+    def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
         """What the table says of itself."""
         with self.tables.lock:
             table = self.tables.known.get(target)
@@ -97,7 +98,10 @@ class MemoryFormat(Format):
                 position_snapshot=snapshot,
                 last_sequence=max((each.sequence for each, _ in carried), default=0),
                 branches=tuple(name for name in table.branches if name.startswith(branch_prefix(uid))),
-                schema=Schema(columns=table.fields),
+                schema=Schema(
+                    columns=tuple(each for each in table.fields if takes(each.name)),
+                    excluded=tuple(each.name for each in table.fields if not takes(each.name)),
+                ),
                 since_load=SinceLoad(same_rows=snapshot is not None and snapshot == table.head),
             )
 

@@ -49,9 +49,14 @@ IMPOSSIBLE = [
         "include: must name at least one column; leave it out to read all of them",
     ),
     (
-        stream(source="{path: in/*.csv, exclude: [ssn]}"),
+        stream(source="{path: in/*.csv, exclude: [ssn], columns: {ssn: text}}"),
         5,
-        "streams.a.source.exclude: is for tables: files may lack a column that others have",
+        "streams.a.source: columns: a type is stated for 'ssn', which `include` or `exclude` leaves out",
+    ),
+    (
+        stream(source="{path: in/*.csv, exclude: [ssn], options: {header: false}}"),
+        5,
+        "streams.a.source: `include:` and `exclude:` need names, and CSV with `header: false` has none",
     ),
     (
         stream(layout="{partition_by: [days(at), hours(at)]}"),

@@ -78,7 +78,8 @@ def _tell(shell: Shell, one: Verification) -> None:
             hint=counts if one.rows_different is None else f"{repairs} the rows that differ.",
         )
     if one.error:
-        shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)
+        about = "" if repr(one.stream) in one.error.message else f"{one.stream}: "
+        shell.problem(code=one.error.code, message=about + one.error.message, hint=one.error.hint)
 
 
 def _row(one: Verification) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate.core.change_feed import Span
+from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
@@ -224,8 +225,16 @@ class Format(Protocol):
         return None
 
     @abstractmethod
-    def state(self, target: Target, uid: str) -> TableState:
-        """The state of a table, read without Spark. Raises WriteError if catalog or metadata cannot be read."""
+    def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
+        """The state of a table, read without Spark.
+
+        Args:
+            takes: whether a column is read; one that is not may be of any type, and the schema knows only its name.
+
+        Raises:
+            WriteError: catalog or metadata cannot be read.
+            SchemaRefused: a column that is read is of a type that Tidegate does not load.
+        """
 
     @abstractmethod
     def may_hold(self, target: Target, bound: Prune) -> bool:

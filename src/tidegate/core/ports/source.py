@@ -344,7 +344,8 @@ class ListedFiles(Protocol):
 
         Args:
             files: the files; only path and load are used.
-            columns: types by name from earlier loads; they also apply if these files show less.
+            columns: types by name from earlier loads; they also apply if these files show less. A column that was left
+                out has an empty type.
         """
 
     def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:

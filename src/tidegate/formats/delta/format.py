@@ -5,12 +5,13 @@ Reads a table's log without Spark. Every commit carries the load's number and po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.change_feed import Span
+from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
@@ -99,7 +100,7 @@ class Delta(Format):
         """Its own."""
         return self
 
-    def state(self, target: Target, uid: str) -> TableState:
+    def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
         """What the table says of itself, read from its log.
 
         Raises:
@@ -120,7 +121,7 @@ class Delta(Format):
             position_snapshot=None if landed.version is None else str(landed.version),
             number=landed.number,
             last_sequence=snapshot.transactions.get(uid, 0),
-            schema=table.schema(snapshot),
+            schema=table.schema(snapshot, takes),
             location=self._location(target),
             since_load=SinceLoad(same_rows=landed.as_loaded),
         )

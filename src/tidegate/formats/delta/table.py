@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from tidegate.core import schema as types
+from tidegate.core.column_selection import every
 from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position, property_name, touched_name
@@ -158,8 +159,8 @@ def receipt(commit: Commit) -> Receipt:
     )
 
 
-def schema(snapshot: Snapshot) -> Schema:
-    """The columns of the version.
+def schema(snapshot: Snapshot, takes: Callable[[str], bool] = every) -> Schema:
+    """The columns of the version; of those that are not read the names alone.
 
     Raises:
         SchemaRefused: a column of a type that Tidegate does not load.
@@ -174,7 +175,9 @@ def schema(snapshot: Snapshot) -> Schema:
                 comment=(field.get("metadata") or {}).get("comment", ""),
             )
             for field in fields(snapshot)
+            if takes(field["name"])
         ),
+        excluded=tuple(field["name"] for field in fields(snapshot) if not takes(field["name"])),
         comment=snapshot.metadata.get("description") or "",
     )
 

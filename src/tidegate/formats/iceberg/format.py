@@ -6,12 +6,13 @@ Reads a table's metadata without Spark. Only publishing a staging changes what r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.change_feed import Span
+from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
@@ -93,7 +94,7 @@ class Iceberg(Format):
         """Its own."""
         return self
 
-    def state(self, target: Target, uid: str) -> TableState:
+    def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
         """What the table says of itself, read from the catalog and one metadata file.
 
         Raises:
@@ -113,7 +114,7 @@ class Iceberg(Format):
             position=position[0] if position else None,
             position_snapshot=str(position[1].id) if position else None,
             branches=metadata.left(branch_prefix(uid)),
-            schema=metadata.schema(),
+            schema=metadata.schema(takes),
             location=metadata.location,
             since_load=SinceLoad(same_rows=metadata.as_loaded(uid), partitioning=metadata.partitioning),
         )

@@ -6,12 +6,13 @@ Pure; never imports Spark or PyIceberg.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core import schema as types
+from tidegate.core.column_selection import every
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position, property_name, touched_name
 from tidegate.core.schema import Column, Schema, Type
@@ -198,12 +199,13 @@ class Metadata:
         chosen = self._schema_of(self.raw.get("current-schema-id", 0)).get("identifier-field-ids") or ()
         return tuple(field["name"] for field in self.fields() if field["id"] in chosen)
 
-    def schema(self) -> Schema:
-        """The columns of the current schema.
+    def schema(self, takes: Callable[[str], bool] = every) -> Schema:
+        """The columns of the current schema; of those that are not read the names alone.
 
         Raises:
             SchemaRefused: a column of a type that Tidegate does not load.
         """
+        fields = [field for field in self.fields() if not field["name"].startswith(REPLACING)]
         return Schema(
             columns=tuple(
                 Column(
@@ -214,9 +216,10 @@ class Metadata:
                     ident=str(field["id"]) if "id" in field else None,
                     comment=field.get("doc") or "",
                 )
-                for field in self.fields()
-                if not field["name"].startswith(REPLACING)
+                for field in fields
+                if takes(field["name"])
             ),
+            excluded=tuple(field["name"] for field in fields if not takes(field["name"])),
             comment=self.properties.get("comment", ""),
             key=self.key,
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Latest
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SliceStats
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import LOADED, File, Listing, Manifest
@@ -49,6 +50,7 @@ class FilesProbe(FrameProbe):
 
     Args:
         types: that the user states, by column.
+        selection: the columns that are read.
         settle: how long a file must have been left alone.
     """
 
@@ -60,6 +62,7 @@ class FilesProbe(FrameProbe):
         *,
         options: Mapping[str, str],
         types: Mapping[str, Type],
+        selection: ColumnSelection,
         carrier: str | None,
         settle: timedelta,
     ) -> None:
@@ -77,6 +80,7 @@ class FilesProbe(FrameProbe):
         self._form = form
         self._options = options
         self._types = types
+        self._selection = selection
         self._carrier = carrier
         self._settle = settle
         self._listing: Listing | None = None
@@ -218,6 +222,7 @@ class FilesProbe(FrameProbe):
             options=self._options,
             carrier=self._carrier,
             partitions=self._partitioned,
+            selection=self._selection,
         )
 
     def _second(self, loads: Mapping[str, int] | None = None) -> Answers:
@@ -261,7 +266,8 @@ class FilesProbe(FrameProbe):
         with self._looking:
             if path not in self._shapes:
                 nested = frozenset(name for name, kind in self._types.items() if kind.kind is Kind.JSON)
-                self._shapes[path] = shape_of(self._place.store, path, self._form, self._options, nested)
+                takes = self._selection.takes
+                self._shapes[path] = shape_of(self._place.store, path, self._form, self._options, nested, takes=takes)
             return self._shapes[path]
 
     @cached_property
@@ -278,15 +284,21 @@ class FilesProbe(FrameProbe):
 
         Raises:
             ColumnsUnknown: there is no file to tell them from.
+            ConfigError: a column is named that neither these files nor those loaded before have.
         """
-        before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
+        takes = self._selection.takes
+        before = {name: of_spark(text) or TEXT for name, text in self._before.items() if text and takes(name)}
         paths = self._paths()
         if not paths and not before and not self._types:
-            raise ColumnsUnknown(f"there is no file yet at {self._place.text}, so its columns are unknown")
+            raise ColumnsUnknown(
+                f"there is no file at {self._place.text}, so its columns are unknown",
+                hint="Check the path, and that it is mounted; else wait for the first file, or declare its columns: "
+                "`source: {columns: …}`.",
+            )
         with ThreadPoolExecutor(max_workers=LOOKERS, thread_name_prefix="shape") as pool:
             shapes = dict(zip(paths, pool.map(self._shape, paths), strict=True))
         for path, shape in shapes.items():
-            if self._carrier in shape.names:
+            if self._carrier in shape.names and takes(self._carrier):
                 raise SchemaRefused(
                     f"{path} has its own column {self._carrier!r}, so that column cannot hold the file's name",
                     hint="Give `file_name:` another name.",
@@ -298,18 +310,29 @@ class FilesProbe(FrameProbe):
             found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
         else:
             found += self._inferred(shapes, kept)
+        there = [name for shape in shapes.values() for name in (*shape.names, *shape.others)]
+        there += [name for _, types in found for name in types]
+        left_out = self._left_out([*self._before, *there, *self._types, *self._partitioned])
+        found = [(file, {name: kind for name, kind in types.items() if takes(name)}) for file, types in found]
         stated = {name: kind for name, kind in self._types.items() if name in kept}
         columns = merged_schema([*found, (STATED, stated)], stated).columns
-        folders = tuple(Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned)
+        folders = [Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned if takes(name)]
         carried = (Column(name=self._carrier, type=TEXT, nullable=False),) if self._carrier else ()
-        return Schema(columns=(*columns, *folders, *carried))
+        return Schema(columns=(*columns, *folders, *carried), excluded=left_out)
+
+    def _left_out(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of the names that are left out. Raises ConfigError for one that is chosen and unknown."""
+        known = tuple(dict.fromkeys(name for name in names if name != self._carrier))
+        taken = frozenset(self._selection.of(self._place.text, known)) if known else frozenset(known)
+        return tuple(name for name in known if name not in taken)
 
     def _inferred(self, shapes: Mapping[str, Shape], kept: Mapping[str, Type]) -> list[tuple[str, dict[str, Type]]]:
         """Of formats without types: what Spark infers, but for columns of which the type is known."""
         filled = {path: shape for path, shape in shapes.items() if not shape.empty}
-        names = {name for shape in filled.values() for name in shape.names}
+        takes = self._selection.takes
+        names = {name for shape in filled.values() for name in shape.names if takes(name)}
         if self._form is FileFormat.CSV and kept and names <= set(kept):
-            return [(path, {name: kept[name] for name in shape.names}) for path, shape in filled.items()]
+            return [(path, {name: kept[name] for name in shape.names if takes(name)}) for path, shape in filled.items()]
         if not filled:
             return []
         try:

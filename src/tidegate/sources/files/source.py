@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Flavour
 from tidegate.core.origin import Origin, StoredFiles
 from tidegate.core.ports.source import Source, SparkProvider
@@ -20,7 +21,7 @@ from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
 from tidegate.errors import ConfigError, FileUnreadable, InternalError
 from tidegate.sources.files.probe import FilesProbe
-from tidegate.sources.shared.files.options import checked, texts_of
+from tidegate.sources.shared.files.options import checked, csv_of, texts_of
 from tidegate.sources.shared.files.reader import OWN
 from tidegate.sources.shared.files.shape import SUFFIXES, FileFormat, format_of
 from tidegate.sources.shared.files.store import check_path, on_s3, place
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
-EVERY_COLUMN = (
-    "is for tables: files may lack a column that others have, so a name that is misspelt could not be told, and the "
-    "column that must not be read would be loaded; load a table without the column, or leave it out of the files"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +44,21 @@ class Files(Source[FilesProbe]):
         format: `parquet`, `csv`, `json`, `avro` or `orc`; taken from the path's suffix unless given.
         options: how the files are written, such as `sep` or `encoding` of CSV.
         columns: exact types where the files do not state them: `{amount: "decimal(20,4)"}`.
+        include: read only these columns; a name with `*` or `?` stands for every one that matches.
+        exclude: do not read these columns.
         file_name: the name of an extra column that holds the path of each row's file, relative to the folder.
         settle: ignore files that were written less than this ago.
     """
 
     kind: ClassVar[str] = "files"
     reads: ClassVar[frozenset[type]] = frozenset({Chosen})
-    unsupported: ClassVar[Mapping[str, str]] = dict.fromkeys(("include", "exclude"), EVERY_COLUMN)
 
     path: str
     format: FileFormat | None = None
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     file_name: str | None = None
     settle: timedelta = timedelta(0)
 
@@ -72,6 +72,25 @@ class Files(Source[FilesProbe]):
             known = ", ".join(sorted(SUFFIXES))
             raise ConfigError(f"path: {self.path!r} has no suffix that shows its format ({known}); set `format:`")
         checked(self.form, texts_of(self.options))
+        self._check_selection(self.form)
+
+    def _check_selection(self, form: FileFormat) -> None:
+        """Refuses a choice of columns that contradicts other keys."""
+        selection = self.selection
+        unread = next((name for name in self.columns if not selection.takes(name)), None)
+        if unread is not None:
+            raise ConfigError(f"columns: a type is stated for {unread!r}, which `include` or `exclude` leaves out")
+        headed = form is not FileFormat.CSV or csv_of(texts_of(self.options)).header
+        if not headed and not selection.whole:
+            raise ConfigError(
+                "`include:` and `exclude:` need names, and CSV with `header: false` has none: its columns are known by "
+                "their place; write the files with a header"
+            )
+
+    @property
+    def selection(self) -> ColumnSelection:
+        """The columns that are read, beside `file_name`."""
+        return ColumnSelection(include=self.include, exclude=self.exclude)
 
     @property
     def form(self) -> FileFormat | None:
@@ -108,6 +127,7 @@ class Files(Source[FilesProbe]):
             spark,
             options=texts_of(self.options),
             types=stated(self.columns),
+            selection=self.selection,
             carrier=self.file_name,
             settle=self.settle,
         )

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact, kind_of
@@ -50,6 +51,8 @@ OWN = frozenset(name.lower() for name in STRICT) | {
 LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 PATH = "_path"
+NONE = "_none"
+"""A column that no file has, where all that a file has are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Reader:
         options: of Spark's reader, as the user states them.
         carrier: the column that gets each row's path; None for none.
         partitions: columns whose values stand in the folders' names.
+        selection: the columns of which types are told.
     """
 
     store: Store
@@ -67,6 +71,7 @@ class Reader:
     options: Mapping[str, str]
     carrier: str | None = None
     partitions: tuple[str, ...] = ()
+    selection: ColumnSelection = field(default_factory=ColumnSelection)
 
     def rows(self, session: SparkSession, shapes: Mapping[str, Shape], schema: Schema) -> DataFrame:
         """The rows of exactly these files, columns of `schema` in order with its stored types; NULL where one lacks it.
@@ -105,18 +110,18 @@ class Reader:
             frame = frame.schema(", ".join(f"{Spark().quote(f'_c{n}')} string" for n, _ in enumerate(shape.names)))
         rows = frame.load(self._uris(paths))
         names = shape.names or tuple(rows.columns)
-        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'))} AS t{n}" for n, _ in enumerate(names)))
-        (found,) = texts.selectExpr(
-            *(f"collect_set({kind_of(f't{n}', self.rules)}) AS k{n}" for n, _ in enumerate(names))
-        ).collect()
-        return dict(zip(names, map(guessed, found), strict=True))
+        taken = {n: name for n, name in enumerate(names) if self.selection.takes(name)}
+        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'))} AS t{n}" for n in taken))
+        (found,) = texts.selectExpr(*(f"collect_set({kind_of(f't{n}', self.rules)}) AS k{n}" for n in taken)).collect()
+        return dict(zip(taken.values(), map(guessed, found), strict=True))
 
     def _group(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
         spark = Spark()
         inside = self._inside(shape, schema)
         reader = self._frame(session, shape)
         if not shape.nested:  # what is nested has no type of ours: the files themselves tell it
-            reader = reader.schema(", ".join(f"{spark.quote(name)} {kind.spark}" for name, kind in inside.items()))
+            named = inside or {NONE: TEXT}  # rows are read although none of their columns is
+            reader = reader.schema(", ".join(f"{spark.quote(name)} {kind.spark}" for name, kind in named.items()))
         frame: DataFrame = reader.load(self._uris(paths))
         if self.form is FileFormat.ORC:
             self._orc(session, shape, paths)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO, Any
 
+from tidegate.core.column_selection import every
 from tidegate.core.schema import JSON, TIMESTAMPTZ, Type
 from tidegate.errors import FileUnreadable, SchemaRefused
 from tidegate.sources.shared.files.csv_scan import Rows, rows_of
@@ -26,6 +27,10 @@ from tidegate.storage import Store
 
 HEAD = 1024 * 1024
 REWRITE = "Write the file again with a unique name for each column."
+
+
+Columns = Mapping[str, Type | str | None]
+"""By name: the type, or what a column holds that has none; None for one without a value."""
 
 
 class FileFormat(StrEnum):
@@ -61,6 +66,7 @@ class Shape:
         names: of the columns, in the file's order; none where only reading tells (JSON) or there are none.
         types: of the columns of a format that has types.
         nested: what those hold that are kept as JSON, by name.
+        others: columns of a format that has types, which are not read: left out, or without a value.
         listed: one JSON array rather than a document a line.
         empty: there are no bytes in it, so no rows.
     """
@@ -68,6 +74,7 @@ class Shape:
     names: tuple[str, ...] = ()
     types: tuple[Type, ...] = ()
     nested: Mapping[str, str] = field(default_factory=dict, hash=False)
+    others: tuple[str, ...] = field(default=(), compare=False)
     rows: Rows = field(default_factory=Rows)
     listed: bool = False
     empty: bool = False
@@ -87,12 +94,21 @@ def format_of(path: str) -> FileFormat | None:
     return SUFFIXES.get(name[dot:]) if dot >= 0 else None
 
 
-def shape_of(store: Store, path: str, form: FileFormat, options: Mapping[str, str], nested: frozenset[str]) -> Shape:
+def shape_of(  # noqa: PLR0913 - what tells how a file is read
+    store: Store,
+    path: str,
+    form: FileFormat,
+    options: Mapping[str, str],
+    nested: frozenset[str],
+    *,
+    takes: Callable[[str], bool] = every,
+) -> Shape:
     """The shape of one file.
 
     Args:
         options: of Spark's reader.
         nested: columns that are kept as JSON, whatever they hold.
+        takes: whether a column is read; one that is not may hold anything.
 
     Raises:
         FileUnreadable: it is cut short or not of that format.
@@ -115,11 +131,13 @@ def shape_of(store: Store, path: str, form: FileFormat, options: Mapping[str, st
         raise
     except (OSError, EOFError, ValueError, LookupError, zlib.error) as error:
         raise FileUnreadable(f"{path} is truncated, damaged or not {form}", file=path) from error
-    return _typed(path, found, nested)
+    return _typed(path, found, nested, takes)
 
 
-def _typed(path: str, found: Mapping[str, Type | str], nested: frozenset[str]) -> Shape:
-    inner = {name: kind for name, kind in found.items() if isinstance(kind, str)}
+def _typed(path: str, found: Columns, nested: frozenset[str], takes: Callable[[str], bool]) -> Shape:
+    taken = {name: kind for name, kind in found.items() if kind is not None and takes(name)}
+    others = tuple(name for name in found if name not in taken)
+    inner = {name: kind for name, kind in taken.items() if isinstance(kind, str)}
     for name, kind in inner.items():
         if name not in nested:
             raise SchemaRefused(
@@ -127,29 +145,30 @@ def _typed(path: str, found: Mapping[str, Type | str], nested: frozenset[str]) -
                 hint=f"Keep nested values as text with `columns: {{{name}: json}}`; write other types differently.",
                 column=name,
             )
-    types = tuple(JSON if isinstance(kind, str) else kind for kind in found.values())
-    return Shape(names=tuple(found), types=types, nested=inner)
+    types = tuple(JSON if isinstance(kind, str) else kind for kind in taken.values())
+    return Shape(names=tuple(taken), types=types, nested=inner, others=others)
 
 
-def _parquet(content: IO[bytes], path: str) -> dict[str, Type | str]:
+def _parquet(content: IO[bytes], path: str) -> Columns:
     from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, and only where such files are read
     from pyarrow import types as is_  # noqa: PLC0415 - as above
 
     file = parquet.ParquetFile(content)
     leaves = {file.schema.column(number).path: file.schema.column(number) for number in range(len(file.schema))}
-    found: dict[str, Type | str] = {}
+    found: dict[str, Type | str | None] = {}
     _once(file.schema_arrow.names, path, REWRITE)
     for column in file.schema_arrow:
         leaf = leaves.get(column.name)
         if is_.is_null(column.type):
-            continue  # no value in it, so it tells nothing
+            found[column.name] = None  # no value in it, so it tells nothing
+            continue
         # Spark's own writer: a moment, which Arrow shows without its zone.
         old = leaf is not None and leaf.physical_type == "INT96"
         found[column.name] = TIMESTAMPTZ if old else _known(column.type)
     return found
 
 
-def _orc(content: IO[bytes], path: str) -> dict[str, Type | str]:
+def _orc(content: IO[bytes], path: str) -> Columns:
     from pyarrow import orc  # noqa: PLC0415 - only where such files are read
     from pyarrow import types as is_  # noqa: PLC0415 - as above
 
@@ -166,7 +185,7 @@ def _known(kind: Any) -> Type | str:
     return of_arrow(kind) or str(kind)
 
 
-def _avro(content: IO[bytes]) -> dict[str, Type | str]:
+def _avro(content: IO[bytes]) -> Columns:
     if content.read(4) != b"Obj\x01":
         raise ValueError("not Avro")
     about: dict[str, bytes] = {}
