@@ -21,7 +21,7 @@ from tidegate.core.policies.maintenance import Version
 from tidegate.core.ports.format import Format
 from tidegate.core.report import RunReport
 from tidegate.engine.assemble import assemble
-from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.assemble.check import CheckedStream, check_streams
 from tidegate.engine.assemble.doctor import Finding, examine
 from tidegate.engine.assemble.selection import Choice, Selectors
@@ -382,7 +382,7 @@ class Project:
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]
 
-    def _place(self, name: str) -> Place | Stream:
+    def _place(self, name: str) -> TableLocation | Stream:
         """The table of a stream; opens the source only if the stream comes from a pattern."""
         return assemble.place(self.config, self.lakes, name) or self._one(name)
 

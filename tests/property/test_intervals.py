@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tidegate.core.intervals import GAPS, Intervals, Known
+from tidegate.core.intervals import GAPS, Intervals, IntervalState
 
 LAST = 30
 BOUNDS = st.integers(0, LAST)
-LOADED = (Known.DONE, Known.UNVERIFIED, Known.STALE)
+LOADED = (IntervalState.DONE, IntervalState.UNVERIFIED, IntervalState.STALE)
 
 
 def text(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def spread(ledger: Intervals) -> list[Known | None]:
+def spread(ledger: Intervals) -> list[IntervalState | None]:
     """What the ledger says of each value; its intervals must not touch one value twice, nor stand beside a twin."""
-    found: list[Known | None] = [None] * (LAST + 1)
+    found: list[IntervalState | None] = [None] * (LAST + 1)
     for part in ledger.parts:
         for value in range(0 if part.after is None else int(part.after) + 1, int(part.upto) + 1):
             assert found[value] is None, ledger
@@ -35,10 +35,10 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.ledger = Intervals()
-        self.known: list[Known | None] = [None] * (LAST + 1)
+        self.known: list[IntervalState | None] = [None] * (LAST + 1)
         self.through: int | None = None
 
-    def paint(self, after: int | None, upto: int, known: Known | None) -> None:
+    def paint(self, after: int | None, upto: int, known: IntervalState | None) -> None:
         first = 0 if after is None else after + 1
         self.known[first : upto + 1] = [known] * (upto + 1 - first)
 
@@ -49,12 +49,12 @@ class Histories(RuleBasedStateMachine):
         after = None if self.through is None else max(self.through - back % 4, 0)
         self.ledger = self.ledger.loaded([(text(after), str(upto))], str(upto), proven=proven, rows=1)
         self.paint(upto, LAST, None)
-        self.paint(after, upto, Known.DONE if proven else Known.UNVERIFIED)
+        self.paint(after, upto, IntervalState.DONE if proven else IntervalState.UNVERIFIED)
         self.through = upto
         if edge > upto:
             self.ledger = self.ledger.empty(str(upto), str(edge))
-            self.paint(upto, edge, Known.EMPTY)
-        assert not set(self.known[upto + 1 :]) & {*LOADED, Known.FAILED}, (
+            self.paint(upto, edge, IntervalState.EMPTY)
+        assert not set(self.known[upto + 1 :]) & {*LOADED, IntervalState.FAILED}, (
             "a load from the position mends what is beyond"
         )
 
@@ -62,11 +62,11 @@ class Histories(RuleBasedStateMachine):
     @rule(low=BOUNDS, width=st.integers(1, 9), proven=st.booleans())
     def backfill(self, low: int, width: int, proven: bool) -> None:
         high = min(low + width, self.through)
-        if low >= high or Known.STALE in self.known[self.through + 1 :]:
+        if low >= high or IntervalState.STALE in self.known[self.through + 1 :]:
             return
         self.ledger = self.ledger.loaded([(str(low), str(high))], str(self.through), proven=proven, rows=1)
         self.paint(self.through, LAST, None)
-        self.paint(low, high, Known.DONE if proven else Known.UNVERIFIED)
+        self.paint(low, high, IntervalState.DONE if proven else IntervalState.UNVERIFIED)
 
     @rule(to=BOUNDS)
     def moved_by_hand(self, to: int) -> None:
@@ -75,18 +75,18 @@ class Histories(RuleBasedStateMachine):
         self.ledger = self.ledger.moved(str(to))
         self.paint(to, LAST, None)
         if end < to:
-            self.paint(end, to, Known.UNVERIFIED)
+            self.paint(end, to, IntervalState.UNVERIFIED)
         loaded = [value for value, known in enumerate(before) if known in LOADED]
         if loaded and loaded[-1] > to:
-            self.paint(to, loaded[-1], Known.STALE)
+            self.paint(to, loaded[-1], IntervalState.STALE)
         self.through = to
 
     @rule(low=BOUNDS, high=BOUNDS)
     def proof(self, low: int, high: int) -> None:
         self.ledger = self.ledger.proven(str(low), str(high))
         for value in range(low + 1, high + 1):
-            if self.known[value] is Known.UNVERIFIED:
-                self.known[value] = Known.DONE
+            if self.known[value] is IntervalState.UNVERIFIED:
+                self.known[value] = IntervalState.DONE
 
     @rule(low=BOUNDS, high=BOUNDS)
     def a_load_that_fails_is_seen_while_nothing_made_it_good(self, low: int, high: int) -> None:
@@ -95,9 +95,9 @@ class Histories(RuleBasedStateMachine):
             if not low < value <= high:
                 assert seen[value] is self.known[value]
             elif self.through is not None and value <= self.through:
-                assert seen[value] is Known.STALE
+                assert seen[value] is IntervalState.STALE
             else:
-                assert seen[value] is Known.FAILED
+                assert seen[value] is IntervalState.FAILED
 
     @invariant()
     def every_value_is_known_as_it_is(self) -> None:
@@ -132,4 +132,4 @@ def test_bounds_are_numbers_or_texts():
     days = days.loaded([("2025-01-08", "2025-01-31")], "2025-01-31", proven=True, rows=1)
     assert [part.label for part in days.parts] == ["(-inf, 2025-01-08]", "(2025-01-08, 2025-01-31]"]
     below = Intervals().loaded([(None, "-5")], "-5", proven=True, rows=1).moved("-7")
-    assert [(part.label, part.known) for part in below.gaps] == [("(-7, -5]", Known.STALE)]
+    assert [(part.label, part.known) for part in below.gaps] == [("(-7, -5]", IntervalState.STALE)]

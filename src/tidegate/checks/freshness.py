@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import Judges, Known, Scope
+from tidegate.core.policies.rules import CheckContext, Judges, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError
@@ -61,7 +61,7 @@ class Freshness:
         texts = [Spark().text_of(quote(each.name), each.type) for each in schema if each.name == self.column]
         return "count(*)", f"max({texts[0]})"
 
-    def judge(self, answers: Sequence[Any], known: Known) -> str | None:
+    def judge(self, answers: Sequence[Any], known: CheckContext) -> str | None:
         """How old the newest row is."""
         rows, newest = answers
         if not rows:

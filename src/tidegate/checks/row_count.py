@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tidegate.core.fraction import Fraction
-from tidegate.core.policies.rules import Judges, Known, Scope
+from tidegate.core.policies.rules import CheckContext, Judges, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 
@@ -76,7 +76,7 @@ class RowCount:
         """The rows."""
         return ("count(*)",)
 
-    def judge(self, answers: Sequence[Any], known: Known) -> str | None:
+    def judge(self, answers: Sequence[Any], known: CheckContext) -> str | None:
         """Too few, too many, or unlike the last loads."""
         rows, what = int(answers[0]), f"the {self.of}"
         if self.min is not None and rows < self.min:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import Judges, Known, Scope
+from tidegate.core.policies.rules import CheckContext, Judges, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import names, quote
@@ -48,7 +48,7 @@ class Unique:
         whole = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self.columns)
         return f"count_if({whole})", f"count(DISTINCT {names(self.columns)})"
 
-    def judge(self, answers: Sequence[Any], known: Known) -> str | None:  # noqa: ARG002 - the rows tell all
+    def judge(self, answers: Sequence[Any], known: CheckContext) -> str | None:  # noqa: ARG002 - the rows tell all
         """How many rows are too many."""
         surplus = int(answers[0]) - int(answers[1])
         listed = ", ".join(self.columns)

@@ -13,7 +13,7 @@ from typing import Any
 from tidegate.core.display import Shown
 
 
-class Known(StrEnum):
+class IntervalState(StrEnum):
     """The state of an interval: loaded and verified, verified to have no rows, and so on."""
 
     DONE = "done"
@@ -23,7 +23,7 @@ class Known(StrEnum):
     FAILED = "failed"
 
 
-GAPS = frozenset({Known.STALE, Known.FAILED})
+GAPS = frozenset({IntervalState.STALE, IntervalState.FAILED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Interval:
 
     after: str | None
     upto: str
-    known: Known
+    known: IntervalState
     rows: int | None = None
 
     @property
@@ -55,7 +55,7 @@ class Gap:
     """A part of a stream that its table lacks, by the label of its interval or partition."""
 
     label: str
-    known: Known
+    known: IntervalState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Intervals(Shown):
     def gaps(self) -> tuple[Interval, ...]:
         """Intervals whose rows are not in the table as in the source, and the ranges between intervals."""
         holes = [
-            Interval(after=left.upto, upto=right.after, known=Known.FAILED)
+            Interval(after=left.upto, upto=right.after, known=IntervalState.FAILED)
             for left, right in zip(self.parts, self.parts[1:], strict=False)
             if right.after is not None and right.after != left.upto
         ]
@@ -84,8 +84,8 @@ class Intervals(Shown):
         """The same intervals, with the state of this one replaced.
 
         Example:
-            >>> loaded = Intervals().painted(Interval(after=None, upto="9", known=Known.DONE, rows=4))
-            >>> [each.label for each in loaded.painted(Interval(after="5", upto="7", known=Known.STALE)).parts]
+            >>> loaded = Intervals().painted(Interval(after=None, upto="9", known=IntervalState.DONE, rows=4))
+            >>> [each.label for each in loaded.painted(Interval(after="5", upto="7", known=IntervalState.STALE)).parts]
             ['(-inf, 5]', '(5, 7]', '(7, 9]']
         """
         if _place(part.after) >= _place(part.upto):
@@ -101,7 +101,7 @@ class Intervals(Shown):
         self, slices: Sequence[tuple[str | None, str | None]], through: str | None, *, proven: bool, rows: int | None
     ) -> Intervals:
         """After a load of these slices (exclusive and inclusive bound) was committed; `through` is the new end."""
-        known = Known.DONE if proven else Known.UNVERIFIED
+        known = IntervalState.DONE if proven else IntervalState.UNVERIFIED
         parts = [
             Interval(after=after, upto=upto, known=known, rows=rows if len(slices) == 1 else None)
             for after, upto in slices
@@ -119,10 +119,10 @@ class Intervals(Shown):
         kept = self.upto(through)
         end = self.parts[-1].upto if self.parts else None
         if _place(end) < _place(through):
-            kept = kept.painted(Interval(after=end, upto=through, known=Known.UNVERIFIED))
-        last = next((part.upto for part in reversed(self.parts) if part.known is not Known.EMPTY), None)
+            kept = kept.painted(Interval(after=end, upto=through, known=IntervalState.UNVERIFIED))
+        last = next((part.upto for part in reversed(self.parts) if part.known is not IntervalState.EMPTY), None)
         if last is not None:
-            kept = kept.painted(Interval(after=through, upto=last, known=Known.STALE))
+            kept = kept.painted(Interval(after=through, upto=last, known=IntervalState.STALE))
         return kept
 
     def proven(self, after: str | None, upto: str | None) -> Intervals:
@@ -132,15 +132,17 @@ class Intervals(Shown):
         found = self
         for part in self.parts:
             low, high = max(part.after, after, key=_place), min(part.upto, upto, key=_place)
-            if part.known is Known.UNVERIFIED and _place(low) < _place(high):
+            if part.known is IntervalState.UNVERIFIED and _place(low) < _place(high):
                 whole = (low, high) == (part.after, part.upto)
                 rows = part.rows if whole else None
-                found = found.painted(Interval(after=low, upto=high, known=Known.DONE, rows=rows))
+                found = found.painted(Interval(after=low, upto=high, known=IntervalState.DONE, rows=rows))
         return found
 
     def empty(self, after: str | None, upto: str | None) -> Intervals:
         """After the source was found to have no rows there."""
-        return self if upto is None else self.painted(Interval(after=after, upto=upto, known=Known.EMPTY, rows=0))
+        return (
+            self if upto is None else self.painted(Interval(after=after, upto=upto, known=IntervalState.EMPTY, rows=0))
+        )
 
     def failed(self, slices: Sequence[tuple[str | None, str | None]], through: str | None) -> Intervals:
         """After a load of these slices failed: what was loaded before is stale, the rest is missing."""
@@ -149,7 +151,7 @@ class Intervals(Shown):
             if upto is None:
                 continue
             middle = max(after, min(through, upto, key=_place), key=_place)
-            for low, high, known in ((after, middle, Known.STALE), (middle, upto, Known.FAILED)):
+            for low, high, known in ((after, middle, IntervalState.STALE), (middle, upto, IntervalState.FAILED)):
                 if high is not None:
                     found = found.painted(Interval(after=low, upto=high, known=known))
         return found

@@ -18,7 +18,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble import assemble, patterns
-from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.lag import with_lags
 from tidegate.engine.quarantine.waiting import waiting_rows
@@ -40,7 +40,7 @@ class ListedStream:
 
     status: StreamStatus
     schedule: Schedule | None
-    place: Place | None
+    place: TableLocation | None
 
 
 def overview(

@@ -25,7 +25,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
-from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.context import RunContext
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.reconcile import holds_rows, next_sequence
@@ -111,7 +111,7 @@ def show(stream: Stream, context: RunContext) -> StateView:
     return look(stream, context.registry)
 
 
-def look(stream: Stream | Place, registry: RegistryReader) -> StateView:
+def look(stream: Stream | TableLocation, registry: RegistryReader) -> StateView:
     """The positions in the table and in the registry; opens no source."""
     table = stream.format.state(stream.target, stream.uid)
     remembered = registry.position(stream.uid)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class QuarantineSummary:
     """The quarantined rows of one stream.
 
     Args:
@@ -96,7 +96,7 @@ class Quarantined:
     streams: Sequence[Stream]
     context: RunContext
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[QuarantineSummary]:
         """The number of quarantined rows of each stream by check; without Spark where that can read the table."""
         return [self._listed(stream) for stream in self.streams]
 
@@ -136,14 +136,14 @@ class Quarantined:
     def _of(self, stream: Stream) -> tuple[Quarantine, Position | None]:
         return Quarantine.of(stream), stream.format.state(stream.target, stream.uid).position
 
-    def _listed(self, stream: Stream) -> Waiting:
+    def _listed(self, stream: Stream) -> QuarantineSummary:
         quarantine, since = self._of(stream)
         rules = waiting_rows(stream.format, stream.target, stream.uid)
         if rules is None:
             with self.context.session(small=True) as session, translated(f"reading {quarantine_of(stream.target)}"):
                 rows = quarantine.rows(session, since).where("until IS NULL")
                 rules = {row[0]: row[1] for row in rows.groupBy("rule").count().orderBy("rule").collect()}
-        return Waiting(
+        return QuarantineSummary(
             stream=stream.name, table=str(quarantine_of(stream.target)), rows=sum(rules.values()), rules=rules
         )
 

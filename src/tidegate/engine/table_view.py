@@ -12,7 +12,7 @@ from tidegate.config import Config
 from tidegate.core.display import Shown
 from tidegate.core.ports.format import TableState
 from tidegate.core.table_facts import TableFacts
-from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, PositionMissing
 
@@ -71,7 +71,7 @@ class TableView(Shown):
         return {**values, **facts}
 
 
-def view(place: Place | Stream, config: Config) -> TableView:
+def view(place: TableLocation | Stream, config: Config) -> TableView:
     """The table as it is now; secrets of the catalog are masked in the snippets.
 
     Raises:
@@ -98,7 +98,7 @@ def view(place: Place | Stream, config: Config) -> TableView:
 
 
 def _of(
-    place: Place | Stream, state: TableState, facts: TableFacts, versions: int | None, snippets: dict[str, str]
+    place: TableLocation | Stream, state: TableState, facts: TableFacts, versions: int | None, snippets: dict[str, str]
 ) -> TableView:
     position, columns = state.position, state.schema.columns if state.schema else ()
     return TableView(

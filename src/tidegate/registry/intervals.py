@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, ScalarSelect, Select, delete, insert, select
 
 from tidegate.core.backfill import Progress
-from tidegate.core.intervals import GAPS, Gap, Interval, Intervals, Known, slices_of
+from tidegate.core.intervals import GAPS, Gap, Interval, Intervals, IntervalState, slices_of
 from tidegate.registry.tables import backfill_chunks, backfills, intervals, object_info, plans, positions, tasks
 from tidegate.registry.values import PlanStatus, Status
 
@@ -107,7 +107,7 @@ def gaps(connection: Connection, streams: Sequence[Row[Any]], failing: Collectio
         for number, parts in known.items():
             found[number] = (
                 *(Gap(label=part.label, known=part.known) for part in parts.gaps),
-                *(Gap(label=label, known=Known.FAILED) for label in sorted(failed.get(number, ()))),
+                *(Gap(label=label, known=IntervalState.FAILED) for label in sorted(failed.get(number, ()))),
             )
     return found
 
@@ -130,7 +130,7 @@ def _with_failures(
     for chunk in connection.execute(
         _unloaded().where(backfills.c.object_id.in_(numbers)).add_columns(backfills.c.object_id)
     ):
-        known = Known.FAILED if chunk.status_cd == Progress.FAILED else Known.STALE
+        known = IntervalState.FAILED if chunk.status_cd == Progress.FAILED else IntervalState.STALE
         part = Interval(after=chunk.after_value, upto=chunk.upto_value, known=known)
         found[chunk.object_id] = found[chunk.object_id].painted(part)
     return found
@@ -190,4 +190,4 @@ def _unloaded() -> Select[Any]:
 
 
 def _interval(row: Row[Any]) -> Interval:
-    return Interval(after=row.after_value, upto=row.upto_value, known=Known(row.state_cd), rows=row.row_count)
+    return Interval(after=row.after_value, upto=row.upto_value, known=IntervalState(row.state_cd), rows=row.row_count)

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
-from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.errors import TidegateError
 from tidegate.telemetry.samples import Sample
@@ -16,7 +16,7 @@ from tidegate.telemetry.samples import Sample
 log = logging.getLogger("tidegate")
 
 
-def table_samples(place: Place, rules: Maintenance, now: datetime) -> Iterator[Sample]:
+def table_samples(place: TableLocation, rules: Maintenance, now: datetime) -> Iterator[Sample]:
     """Of a stream's table; nothing of one that does not exist or does not answer."""
     for ask in (partial(_size, rules=rules, now=now), _waiting):
         try:
@@ -27,7 +27,7 @@ def table_samples(place: Place, rules: Maintenance, now: datetime) -> Iterator[S
         yield from found
 
 
-def _size(place: Place, *, rules: Maintenance, now: datetime) -> Iterator[Sample]:
+def _size(place: TableLocation, *, rules: Maintenance, now: datetime) -> Iterator[Sample]:
     state = place.format.state(place.target, place.uid)
     if not state.exists:
         return
@@ -45,7 +45,7 @@ def _size(place: Place, *, rules: Maintenance, now: datetime) -> Iterator[Sample
         yield "table_small_files", (), sum(need.files for need in needs if need.step is Step.COMPACT)
 
 
-def _waiting(place: Place) -> Iterator[Sample]:
+def _waiting(place: TableLocation) -> Iterator[Sample]:
     waiting = waiting_rows(place.format, place.target, place.uid)
     if waiting is not None:
         yield "quarantine_rows", (), sum(waiting.values())

@@ -12,7 +12,7 @@ from tidegate.checks.references import References
 from tidegate.checks.row_count import RowCount
 from tidegate.checks.unique import Unique
 from tidegate.core.ids import Target
-from tidegate.core.policies.rules import Known, OnFail, Rule, RuleViolation, Scope
+from tidegate.core.policies.rules import CheckContext, OnFail, Rule, RuleViolation, Scope
 from tidegate.core.schema import (
     BIGINT,
     BOOLEAN,
@@ -113,7 +113,7 @@ def test_what_does_not_fit_a_column_is_refused_before_a_row_is_read(check):
     ],
 )
 def test_judging(check, answers, loads, found):
-    told = check.judge(answers, Known(now=NOW, loads=loads))
+    told = check.judge(answers, CheckContext(now=NOW, loads=loads))
     assert told is None if found is None else found in told
 
 

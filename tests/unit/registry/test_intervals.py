@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from tidegate.core.backfill import Backfill, Chunk, Progress
 from tidegate.core.changes import SafeBound
-from tidegate.core.intervals import Gap, Known
+from tidegate.core.intervals import Gap, IntervalState
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.slices import Range
 from tidegate.errors import PositionMoved
@@ -61,7 +61,7 @@ def test_a_failed_lookback_is_a_gap_until_a_run_mends_it(registry):
     with registry.lease(UID):
         assert gaps(registry) == (), "it is at work"
     registry.finish_run("run-1", outcome(Result.FAILED))
-    lacking = (Gap(label="(15, 20]", known=Known.STALE), Gap(label="(20, 30]", known=Known.FAILED))
+    lacking = (Gap(label="(15, 20]", known=IntervalState.STALE), Gap(label="(20, 30]", known=IntervalState.FAILED))
     assert gaps(registry) == lacking
     run(registry, "run-2", Result.FAILED)
     assert gaps(registry) == lacking, "a run that does not get as far mends nothing"
@@ -77,7 +77,7 @@ def test_what_was_there_before_a_rewind_is_a_gap(registry):
     back = replace(first, sequence=3, load_id="back")
     registry.set_position(UID, back, snapshot=None, table_uuid=None, reason="state rewind")
     assert known(registry) == [("(-inf, 10]", "done"), ("(10, 20]", "stale")]
-    assert gaps(registry) == (Gap(label="(10, 20]", known=Known.STALE),)
+    assert gaps(registry) == (Gap(label="(10, 20]", known=IntervalState.STALE),)
     publish(registry, load(back, through="20"), verified=True)
     assert known(registry) == [("(-inf, 20]", "done")]
 
@@ -122,7 +122,7 @@ def test_chunks_of_a_halted_backfill_are_gaps(registry):
     registry.backfills.keep(number, replace(chunks[1], status=Progress.FAILED, attempts=1))
     assert gaps(registry) == (), "it is at work"
     registry.backfills.mark(number, Progress.PAUSED)
-    lacking = (Gap(label="(10, 20]", known=Known.FAILED), Gap(label="(20, 30]", known=Known.STALE))
+    lacking = (Gap(label="(10, 20]", known=IntervalState.FAILED), Gap(label="(20, 30]", known=IntervalState.STALE))
     assert gaps(registry) == lacking
     assert known(registry)[1] == ("(0, 10]", "empty")
     registry.backfills.mark(number, Progress.CANCELLED)
@@ -136,4 +136,4 @@ def test_a_partition_that_failed_is_a_gap_until_it_is_loaded(registry, raw):
         run(registry, f"run-{status}", Result.FAILED if status == "ERROR" else Result.LOADED)
         task = registry.start_task(UID, "load_partition", extract_group_id="20250108")
         registry.finish_task(task, status)
-        assert gaps(registry) == ((Gap(label="20250108", known=Known.FAILED),) if status == "ERROR" else ())
+        assert gaps(registry) == ((Gap(label="20250108", known=IntervalState.FAILED),) if status == "ERROR" else ())

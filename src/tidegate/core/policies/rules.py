@@ -49,7 +49,7 @@ class Judges(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CheckContext:
     """What is known besides the rows.
 
     Args:
@@ -112,7 +112,7 @@ class MeasuredCheck(_AnyCheck, Protocol):
     def ask(self, schema: Schema) -> tuple[str, ...]:
         """Spark SQL aggregates, one call each, that `FILTER (WHERE …)` may follow."""
 
-    def judge(self, answers: Sequence[Any], known: Known) -> str | None:
+    def judge(self, answers: Sequence[Any], known: CheckContext) -> str | None:
         """What is wrong, without a value of a row; None for nothing."""
 
 

@@ -190,7 +190,7 @@ def written(session: PostgresqlSession) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class SlotRange:
     """What of a slot is counted.
 
     Args:
@@ -206,7 +206,7 @@ class Ask:
     most: int | None
 
 
-def count(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> tuple[int, int, int | None]:
+def count(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> tuple[int, int, int | None]:
     """Events of a table, messages, and the end of the last transaction among them; whole transactions only."""
     begins, *changes, truncated = b"BIUDT"
     given = _peek(session, name, publication, ask.upto, ask.most)
@@ -225,7 +225,7 @@ def count(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> 
     return events, messages, _number(last)
 
 
-def oldest(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> datetime | None:
+def oldest(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> datetime | None:
     """When the first transaction committed that counts and changed a table of the publication; None for none."""
     begins = b"B"[0]
     after = "" if ask.after is None else f" AND encode(substring(data FROM 2 FOR 8), 'hex') >= '{ask.after:016x}'"

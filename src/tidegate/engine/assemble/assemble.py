@@ -183,7 +183,7 @@ def unread_columns(source: Source[Probe], entry: StreamConfig, strategy: Strateg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TableLocation:
     """Where a stream's table is, known without its source."""
 
     name: str
@@ -192,26 +192,26 @@ class Place:
     format: Format
 
 
-def place(config: Config, lakes: Mapping[str, Format], name: str) -> Place | None:
+def place(config: Config, lakes: Mapping[str, Format], name: str) -> TableLocation | None:
     """The table of a stream that the project names; None for one that a pattern stands for, or that is not there."""
     entry = next((entry for entry in config.streams if entry.name == name and not entry.is_pattern), None)
     return None if entry is None else place_of(entry, lakes)
 
 
-def place_of(entry: StreamConfig, lakes: Mapping[str, Format]) -> Place:
+def place_of(entry: StreamConfig, lakes: Mapping[str, Format]) -> TableLocation:
     """The table of a stream that is no pattern."""
     target = _target(entry)
     uid = entry.uid or stream_uid(entry.name, target)
-    return Place(name=entry.name, uid=uid, target=target, format=lakes[target.lake])
+    return TableLocation(name=entry.name, uid=uid, target=target, format=lakes[target.lake])
 
 
-def recorded_place(status: StreamStatus, lakes: Mapping[str, Format]) -> Place | None:
+def recorded_place(status: StreamStatus, lakes: Mapping[str, Format]) -> TableLocation | None:
     """The table of a stream as the registry knows it; None if its lake is not in the project any more."""
     lake, *namespace, table = split_name(status.target)
     if lake not in lakes:
         return None
     target = Target(lake=lake, namespace=tuple(namespace), table=table)
-    return Place(name=status.stream, uid=status.uid, target=target, format=lakes[lake])
+    return TableLocation(name=status.stream, uid=status.uid, target=target, format=lakes[lake])
 
 
 def _flavour(source: Source[Probe], node: Node) -> Flavour:

@@ -15,7 +15,7 @@ from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Result
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.policies.rules import Known, MeasuredCheck, Rule, RuleViolation, Scope
+from tidegate.core.policies.rules import CheckContext, MeasuredCheck, Rule, RuleViolation, Scope
 from tidegate.core.ports.format import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
@@ -225,7 +225,7 @@ def _answers(
     return answers[: len(counts)], found
 
 
-def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known) -> list[RuleViolation]:
+def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: CheckContext) -> list[RuleViolation]:
     judgements = ((rule, check.judge(answers, known)) for rule, check, answers in found)
     return [
         RuleViolation(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
@@ -234,11 +234,11 @@ def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known
     ]
 
 
-def _known(work: LoadContext, judging: Judging) -> Known:
+def _known(work: LoadContext, judging: Judging) -> CheckContext:
     context = work.context
     past = context.registry.history(work.stream.uid, LOADS) if judging else []
     loads = [run.details["rows_read"] for run in past if run.outcome == Result.LOADED and run.details]
-    return Known(now=context.now(), loads=loads)
+    return CheckContext(now=context.now(), loads=loads)
 
 
 def check_before_create(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:

@@ -52,7 +52,7 @@ class EventScan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class New:
+class NewEvents:
     """The events of a load that were not applied before, one row an order and key.
 
     Args:
@@ -174,7 +174,7 @@ def _unapplied(rows: DataFrame, scan: EventScan, fence: Fence, history: History)
     return _not_applied(hashed.where(f"{_NUMBER} = 1").selectExpr(*columns, AT, TWICE), scan, fence, history)
 
 
-def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> New:
+def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> NewEvents:
     """What one pass tells of the events that were not applied before.
 
     Raises:
@@ -186,7 +186,7 @@ def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> New:
     found, prune = measure_batch(fenced, plan, key=plan.key, count_keys=False, also=also)
     twice, dateless, newest, greatest = found.also
     _refuse(plan, history, keyless=found.null_keys, undated=dateless if history.sequence else 0, twice=twice)
-    return New(frame=fenced.drop(TWICE), rows=found.rows, prune=prune, greatest=greatest, newest=newest)
+    return NewEvents(frame=fenced.drop(TWICE), rows=found.rows, prune=prune, greatest=greatest, newest=newest)
 
 
 def _refuse(plan: LoadPlan, history: History, *, keyless: int, undated: int, twice: int) -> None:
@@ -242,7 +242,7 @@ def _not_applied(events: DataFrame, scan: EventScan, fence: Fence, history: Hist
     return events.join(records, on=on, how="left").where(newer).drop(APPLIED)
 
 
-def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> tuple[DataFrame, DataFrame]:
+def _in_log_order(new: NewEvents, plan: LoadPlan, fence: Fence, history: History) -> tuple[DataFrame, DataFrame]:
     """Events that the load dates: they come after all that is known of their keys, in the order of the log.
 
     Rows: the timeline of the keys; and the events to remember, the newest of each key.
@@ -262,7 +262,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
     return ordered, keep
 
 
-def _sequenced(new: New, plan: LoadPlan, fence: Fence, history: History) -> tuple[DataFrame, DataFrame]:
+def _sequenced(new: NewEvents, plan: LoadPlan, fence: Fence, history: History) -> tuple[DataFrame, DataFrame]:
     """Events that state when they took effect: each lands in its place among all events of its key.
 
     Rows: the timeline of the keys; and the events to remember, with what the table held of keys of which none were.
@@ -291,7 +291,7 @@ def _sequenced(new: New, plan: LoadPlan, fence: Fence, history: History) -> tupl
     return _dated(events, history), events.where(MINE).drop(MINE)
 
 
-def _present(new: New, plan: LoadPlan, fence: Fence, history: History) -> DataFrame | None:
+def _present(new: NewEvents, plan: LoadPlan, fence: Fence, history: History) -> DataFrame | None:
     """The versions that the table holds of these keys, as far as the events can change them."""
     if fence.present is None or not new.rows:
         return None

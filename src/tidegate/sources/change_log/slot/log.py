@@ -111,7 +111,7 @@ class SlotLog(OpenLog):
         position, lagging = self._checked(state, slots.find(self._session, self._options.slot))
         name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
         oid = int(self.identity().rpartition(":")[2])
-        ask = slots.Ask(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
+        ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
         events, _, _ = slots.count(self._session, name, publication, ask)
         oldest = slots.oldest(self._session, name, publication, ask) if events else None
         return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
@@ -177,7 +177,7 @@ class SlotLog(OpenLog):
         if position < through:
             most = None
         oid = int(self.identity().rpartition(":")[2])
-        ask = slots.Ask(oid=oid, after=position if lagging else None, upto=lsn(end), most=most)
+        ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=most)
         counted, messages, last = slots.count(self._session, name, publication, ask)
         limited = most is not None and messages >= most
         upto = last if limited and last is not None else max(last or 0, end)

@@ -205,14 +205,14 @@ class TopicLog(OpenLog):
 
     def _whole(
         self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
-    ) -> transactions.Whole:
+    ) -> transactions.WholeTransactions:
         """TopicOffsets that cut no transaction."""
         markers = self._of_one_table().transactions
         if markers is None:
             raise InternalError("an envelope that reports no transactions was asked for them")
         return transactions.whole(
             self._brokers,
-            transactions.Ask(
+            transactions.TopicRead(
                 topic=self._options.topic,
                 transactions=self._options.transactions or "",
                 markers=markers,

@@ -39,7 +39,7 @@ class Scanning(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class TopicRead:
     """What is to be read of a topic.
 
     Args:
@@ -62,7 +62,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class WholeTransactions:
     """The answer.
 
     Args:
@@ -78,7 +78,7 @@ class Whole:
     notes: tuple[str, ...] = ()
 
 
-def whole(brokers: Scanning, ask: Ask) -> Whole:
+def whole(brokers: Scanning, ask: TopicRead) -> WholeTransactions:
     """The ends that have of each transaction all events or none.
 
     Raises:
@@ -105,7 +105,7 @@ def whole(brokers: Scanning, ask: Ask) -> Whole:
         found = near.cut()
     ended, latest = near.tally.settled(found.upto)
     state = {"topic": marks.topic, "ended": ended, "latest": list(latest)}
-    return Whole(upto=found.upto, state=state, held=bool(found.holders), notes=tuple(near.notes(found)))
+    return WholeTransactions(upto=found.upto, state=state, held=bool(found.holders), notes=tuple(near.notes(found)))
 
 
 @dataclass(kw_only=True)
@@ -121,7 +121,7 @@ class _Search:
     """One pass over the events that wait, and over the ends of their transactions."""
 
     brokers: Scanning
-    ask: Ask
+    ask: TopicRead
     marks: kafka.TopicOffsets
     far: bool = False
     tally: Tally = field(init=False)
