@@ -9,21 +9,21 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from tidegate.core.outcome import Outcome
+from tidegate.core.outcome import Outcome, Result
 from tidegate.core.report import RunReport
-from tidegate.engine import catch_up, load
+from tidegate.engine import load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import acquire
 from tidegate.engine.observers import Command
-from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
+from tidegate.engine.outcome import LoadResult, combine_consecutive, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
 from tidegate.engine.run_log import RunLog
 from tidegate.engine.stream import Stream
@@ -125,7 +125,7 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: R
         try:
             registry.close_crashed(stream.uid, keep_run=context.run_id)
             with lines.saved(partial(registry.keep_log, stream.uid, context.run_id)):
-                done = catch_up.catch_up(lambda each: _attempts(stream, each, lease, journal), context)
+                done = catch_up(lambda each: _attempts(stream, each, lease, journal), context)
             outcome = outcome_of(stream, done, _seconds(journal, began))
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
@@ -135,6 +135,27 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: R
             raise
         registry.finish_run(context.run_id, outcome)
         return outcome
+
+
+def catch_up(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
+    """Loads until everything that the log contained at the first load is in the table, or a load is not committed.
+
+    Does not follow a log that grows as fast as it is read.
+
+    Args:
+        load: one load; its error is part of what it returns.
+    """
+    done = [load(context)]
+    left = done[0].reached.log_behind
+    later = replace(context, full_refresh=False, resync=False)
+    while left > 0 and _continues(done[-1]) and not context.ended():
+        done.append(load(later))
+        left -= done[-1].counts.log_taken
+    return combine_consecutive(done)
+
+
+def _continues(last: LoadResult) -> bool:
+    return last.result is Result.LOADED and last.error is None and last.reached.log_behind > 0
 
 
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:

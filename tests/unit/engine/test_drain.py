@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.outcome import Problem, Result
-from tidegate.engine.catch_up import catch_up
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import Counts, LoadResult, StreamState
+from tidegate.engine.run import catch_up
 from tidegate.engine.verification.proof import Verdict
 
 LOST = Problem(code="history_gone", message="gone", hint="", exit_code=4)
