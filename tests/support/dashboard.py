@@ -20,10 +20,14 @@ from tidegate.engine.events import Event
 from tidegate.engine.overview import recorded
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.tables import (
+    backfill_chunks,
+    backfills,
+    checksums,
     intervals,
     object_info,
     plans,
     positions,
+    run_logs,
     run_totals,
     runs,
     status_change_log,
@@ -164,7 +168,15 @@ def _fill(connection: Connection, number: int, object_id: int, many: int, spaced
     connection.execute(insert(positions), [_position(object_id, place, *load) for place, load in enumerate(loads, 1)])
     connection.execute(insert(status_change_log), [each for run in rows for each in _changes(object_id, run)])
     connection.execute(insert(run_totals), _totals(object_id, rows))
-    connection.execute(insert(intervals), _intervals(object_id, number, now))
+    if upkeep := _upkeep(object_id, number, now):
+        connection.execute(insert(tasks), upkeep)
+    if number % 20 == 0:
+        _backfill(connection, object_id, now)
+    connection.execute(insert(run_logs), [_log(run) for run in rows[-5:]])
+    if number in PARTITIONED:
+        _partitions(connection, object_id, PARTITIONED[number], now)
+    else:
+        connection.execute(insert(intervals), _intervals(object_id, number, now))
     told = {"loaded_through": THROUGH, "verified_through": THROUGH, "verified_ts": now - back}
     connection.execute(object_info.update().where(object_info.c.object_id == object_id).values(told))
 
@@ -184,6 +196,78 @@ def _totals(object_id: int, made: list[dict]) -> list[dict]:
 
 
 THROUGH = "2025-03-28 00:00:00"
+PARTITIONED = {8: "hour", 9: "month", 10: "by_integer"}
+"""The streams that are loaded by partition, and how they are divided."""
+
+
+def _partitions(connection: Connection, object_id: int, how: str, now: datetime) -> None:
+    """As the ledger keeps them: of some the last load was not verified, of some it failed, one never landed."""
+    labels = [f"202503{day:02}{hour:02}" for day in range(1, 8) for hour in range(24)]
+    labels = [f"2024{month:02}" for month in range(1, 13)] if how == "month" else labels
+    labels = [str(number) for number in range(1, 60)] if how == "by_integer" else labels
+    method = {"type": "by_date", "column_name": "at", "period": how} if how != "by_integer" else {"type": how}
+    connection.execute(object_info.update().where(object_info.c.object_id == object_id).values(checksum_method=method))
+    facts = {"object_id": object_id, "checksum_method": method, "created_ts": now, "updated_ts": now}
+    kept = [
+        {"extract_group_id": label, "partition_checksum": "tg1:5:0:0:0:0", "partition_row_count": 5, **facts}
+        for label in labels[:-1]
+    ]
+    connection.execute(insert(checksums), kept)
+    sides = {"source_object_id": object_id, "target_object_id": object_id, "start_ts": now, "finish_ts": now}
+    loads = [
+        {"task_type": "load_partition", "extract_group_id": label, **sides}
+        | {"status_cd": "ERROR" if number % 7 == 3 or label == labels[-1] else "OK"}
+        | {"result_payload": {"verified": number % 5 != 2}}
+        for number, label in enumerate(labels)
+    ]
+    connection.execute(insert(tasks), loads)
+
+
+def _upkeep(object_id: int, number: int, now: datetime) -> list[dict]:
+    """Whole tables that were compared: of every sixth stream equal, of the next ones different; and maintenance."""
+    at = now - timedelta(minutes=3)
+    facts = {"source_object_id": object_id, "target_object_id": object_id, "status_cd": "OK", "start_ts": at}
+    facts |= {"finish_ts": at, "extract_group_id": None}
+    saved = {"files": 40 + number, "bytes": 9_000_000 * (number + 1)}
+    table = {"steps": [{"step": "compact"}, {"step": "expire"}], "saved": saved}
+    found = [{"task_type": "maintain", "result_payload": {"tables": [table]}, **facts}] if number % 4 == 0 else []
+    if number % 6 in (0, 1):
+        sides = [f"tg1:{1_204_511 + off}:1a2b3c4d5e:6f708192a3:b4c5d6e7f8:091a2b3c4d" for off in (0, number % 6)]
+        level = {"level": "checksum", "equal": number % 6 == 0, "snapshot": "4711", "columns_not_covered": []}
+        payload = {**level, "source_fingerprint": sides[0], "table_fingerprint": sides[1]}
+        found.append({"task_type": "measure_partition", "result_payload": payload, **facts})
+    return found
+
+
+def _backfill(connection: Connection, object_id: int, now: datetime) -> None:
+    facts = {"parallel": 2, "rate": None, "status_cd": "RUNNING", "created_ts": now, "updated_ts": now}
+    made = insert(backfills).values(object_id=object_id, begin_value="2024-01-01", end_value="2025-01-01", **facts)
+    number = connection.execute(made.returning(backfills.c.backfill_id)).scalar_one()
+    chunk = {"backfill_id": number, "row_count": 5000, "attempts": 1, "seconds": 3.0, "updated_ts": now}
+    states = ["DONE"] * 7 + ["FAILED"] + ["WAITING"] * 4
+    months = [f"2024-{month:02}-01" for month in range(1, 13)]
+    chunks = [
+        {"number": place, "after_value": month, "upto_value": month[:8] + "28", "status_cd": state, **chunk}
+        for place, (month, state) in enumerate(zip(months, states, strict=True))
+    ]
+    connection.execute(insert(backfill_chunks), chunks)
+
+
+def _log(run: dict) -> dict:
+    """The lines of a run: read, check and write overlap as those of slices do, and the source answers meanwhile."""
+    at, lines = run["started_ts"], []
+    parts = [("detect", 0, 0.2), ("plan", 0.2, 0.1), ("verify", 0.4, 2.1), ("read", 0.3, 3.2), ("check", 3.5, 0.4)]
+    parts += [("read", 3.4, 1.5), ("write", 3.9, 2.5), ("check", 4.9, 0.3), ("write", 5.2, 1.8)]
+    parts += [("verify", 7.0, 1.1), ("advance", 8.1, 0.4)]
+    for number, (stage, began, took) in enumerate(parts):
+        aside = {"background": True} if number == 2 else {}
+        told = "background" if aside else "done"
+        when = (at + timedelta(seconds=began + took)).isoformat()
+        lines.append({"at": when, "text": f"{stage} {told}, {took:.1f} s", "stage": stage, "seconds": took, **aside})
+    lines.sort(key=lambda line: line["at"])
+    lines.insert(0, {"at": at.isoformat(), "text": "detect start"})
+    found = {"object_id": run["object_id"], "run_id": run["run_id"], "begun_ts": at}
+    return {**found, "lines": lines if run["outcome"] == "loaded" else lines[:2], "left_out": 0}
 
 
 def day(number: int) -> str:

@@ -72,6 +72,8 @@ class RunLog:
         line: dict[str, Any] = {"at": self.now().isoformat(), "text": self.redact(line_of(event))[:LONGEST]}
         if event.moment in (Moment.DONE, Moment.BACKGROUND):
             line |= {"stage": str(event.stage), "seconds": round(event.seconds, 3)}
+        if event.moment is Moment.BACKGROUND:
+            line["background"] = True
         with self._lock:
             if len(self._first) < LINES // 2:
                 self._first.append(line)

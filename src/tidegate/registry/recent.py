@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, String, func, select, type_coerce
 
+from tidegate.core.intervals import Known
 from tidegate.core.outcome import Result
 from tidegate.registry.positions import parsed
 from tidegate.registry.tables import (
@@ -24,7 +25,7 @@ from tidegate.registry.tables import (
     status_change_log,
     tasks,
 )
-from tidegate.registry.values import GOOD, RUNNING_OUTCOME
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME, Status
 
 Days: TypeAlias = "dict[str, dict[str, tuple[int, int]]]"
 
@@ -103,11 +104,48 @@ def plans_of(connection: Connection, uid: str, run_id: str | None = None, limit:
     return [{**row.plan, "status": row.status_cd, "created": row.created_ts} for row in found]
 
 
-def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, int, datetime]]:
-    """The stream's partitions as they were loaded, first by label: rows, and when that was."""
-    query = select(checksums.c.extract_group_id, checksums.c.partition_row_count, checksums.c.updated_ts)
-    query = query.join(object_info).where(object_info.c.uid == uid).order_by(checksums.c.extract_group_id)
-    return [(row[0], row[1], row[2]) for row in connection.execute(query.limit(limit))]
+def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, int | None, Known]]:
+    """The stream's partitions by label, the last ones: the rows that were loaded, and their state.
+
+    One is `done` if its last load was verified, or the whole table was found equal since; `stale` if it was loaded and
+    a later load of it failed; `failed` if it never was.
+    """
+    columns = (checksums.c.object_id, checksums.c.extract_group_id, checksums.c.partition_row_count)
+    query = select(*columns, checksums.c.updated_ts).join(object_info).where(object_info.c.uid == uid)
+    kept = connection.execute(query.order_by(checksums.c.extract_group_id.desc()).limit(limit)).all()
+    equal = last_tasks(connection, [uid], "measure_partition", tasks.c.result_payload["equal"].as_boolean().is_(True))
+    proven_at = equal[uid].finish_ts if uid in equal else None
+    loads = _last_loads(connection, uid)
+    found: dict[str, tuple[int | None, Known]] = {}
+    for _, label, rows, loaded_at in kept:
+        status, verified = loads.pop(label, (Status.OK, False))
+        proven = verified or (proven_at is not None and proven_at >= loaded_at)
+        found[label] = (rows, Known.STALE if status == Status.ERROR else Known.DONE if proven else Known.UNVERIFIED)
+    oldest = min(found, default="")
+    complete = len(kept) < limit
+    for label, (status, _) in loads.items():
+        if status == Status.ERROR and (complete or label > oldest):
+            found[label] = (None, Known.FAILED)
+    return [(label, *found[label]) for label in sorted(found)]
+
+
+def _last_loads(connection: Connection, uid: str) -> dict[str, tuple[str, bool]]:
+    """By partition how the last load of it ended, and whether it was verified."""
+    ended = (tasks.c.task_type == "load_partition", tasks.c.status_cd != Status.RUNNING)
+    newest = select(func.max(tasks.c.task_id)).join(object_info, object_info.c.object_id == tasks.c.target_object_id)
+    newest = newest.where(object_info.c.uid == uid, *ended).group_by(tasks.c.extract_group_id)
+    query = select(tasks.c.extract_group_id, tasks.c.status_cd, tasks.c.result_payload)
+    return {
+        row.extract_group_id: (row.status_cd, bool((row.result_payload or {}).get("verified")))
+        for row in connection.execute(query.where(tasks.c.task_id.in_(newest)))
+        if row.extract_group_id is not None
+    }
+
+
+def checksum_period(connection: Connection, uid: str) -> str | None:
+    """The length of the partitions of a stream that is divided by time; None of any other."""
+    method = connection.scalar(select(object_info.c.checksum_method).where(object_info.c.uid == uid)) or {}
+    return str(method.get("period")) if method.get("type") == "by_date" else None
 
 
 def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, Row[Any]]]:

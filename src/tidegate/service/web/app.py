@@ -7,7 +7,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -18,7 +18,7 @@ from tidegate.service.web.guard import Guard
 from tidegate.service.web.live import Live
 from tidegate.service.web.openapi import openapi
 from tidegate.service.web.port import ServicePort
-from tidegate.service.web.rendering import environment
+from tidegate.service.web.rendering import environment, redacted
 from tidegate.service.web.settings import WebSettings
 from tidegate.service.web.state import State
 from tidegate.service.web.tables import Tables
@@ -109,8 +109,11 @@ def _metrics(metrics: Callable[[], bytes] | None) -> list[BaseRoute]:
 
 
 def _problem(request: Request, error: Exception) -> Response:
-    """An error of the registry as a page, without a trace."""
+    """An error of the registry as a page or a document, without a trace."""
     state: State = request.app.state.tidegate
     if not isinstance(error, TidegateError):
         raise error
+    if request.url.path.startswith("/api/"):
+        problem = redacted(error.to_dict(), state.service.project.config.redact)
+        return JSONResponse({"error": problem}, status_code=503)
     return state.message(request, error.code, error.message, hint=error.hint, status=503)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate.service.web.settings import WebSettings
+
+log = logging.getLogger("tidegate")
 
 COOKIE = "tidegate_session"
 OPEN = frozenset({"/healthz"})
@@ -45,8 +48,15 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        rejection = self._rejection(scope)
-        await (rejection or self.app)(scope, receive, _with_headers(send))
+        rejection, answer = self._rejection(scope), _Answer(send)
+        try:
+            await (rejection or self.app)(scope, receive, answer)
+        except Exception as error:
+            log.warning("dashboard: %s at %s", type(error).__name__, scope["path"])
+            log.debug("the error of a page", exc_info=error)
+            if answer.begun:  # nothing else tells the browser that it is not whole
+                raise
+            await _failure(scope)(scope, receive, answer)
 
     def _rejection(self, scope: Scope) -> Response | None:
         request = Request(scope)
@@ -120,12 +130,26 @@ def _host(headers: Headers) -> str:
     return host.partition(":")[0]
 
 
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+def _failure(scope: Scope) -> Response:
+    """The answer where the dashboard itself has failed; says nothing of the project."""
+    message = "the dashboard failed; its log names the error"
+    if scope["path"].startswith("/api/"):
+        problem = {"code": "internal", "message": message, "hint": "Start it with `--log-level debug`."}
+        return JSONResponse({"error": problem}, status_code=500)
+    return PlainTextResponse(f"{message.capitalize()}.\n", status_code=500)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """Sends an answer with the headers."""
+
+    send: Send
+    begun: bool = False
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.begun = True
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-        await send(message)
-
-    return sending
+        await self.send(message)

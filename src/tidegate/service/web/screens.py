@@ -18,13 +18,13 @@ from tidegate.engine.proof import proof
 from tidegate.engine.savings import savings
 from tidegate.registry import recent
 from tidegate.registry.values import RunRecord
-from tidegate.service.web import charts, stream_facts
+from tidegate.service.web import charts, run_facts, stream_facts
 from tidegate.service.web.facts import DAYS, PAGE, Line, StreamFilter, last_days, short
+from tidegate.service.web.ledger_calendar import TEXT
 from tidegate.service.web.rendering import number, size
 from tidegate.service.web.state import State
 
 RUNS = 100
-STAGES = ("detect", "plan", "read", "check", "write", "verify", "advance")
 SAVED_DAYS = 30
 TASKS = ("load", "load_partition", "measure_partition", "repair")
 
@@ -97,7 +97,7 @@ def stream(request: Request) -> Response:
     runs = registry.history(uid, RUNS) if uid else []
     plans = registry.ask(lambda connection: recent.plans_of(connection, uid, limit=20))
     view = state.tables.read(name) if "table" in request.query_params else None
-    heat, heat_of = stream_facts.heat(registry, uid)
+    heat = stream_facts.heat(registry, uid, request.query_params.get("until", ""))
     wanted = "table" in request.query_params and state.settings.show_data
     return state.page(
         request,
@@ -109,7 +109,7 @@ def stream(request: Request) -> Response:
         durations=_durations(runs),
         volumes=_volumes(runs),
         heat=heat,
-        heat_of=heat_of,
+        squares=[(charts.key(each), TEXT[each]) for each in stream_facts.SQUARES],
         gaps=registry.intervals(uid).gaps[:50] if uid else (),
         table=stream_facts.table(view) if "table" in request.query_params else (),
         rules=stream_facts.rules(line.entry),
@@ -126,13 +126,15 @@ def stream(request: Request) -> Response:
 
 def _durations(runs: Sequence[RunRecord]) -> Markup:
     spent = [float(((run.details or {}).get("seconds") or {}).get("total") or 0) for run in runs]
-    return charts.columns(_bars(runs, spent), f"Seconds of the last {len(runs)} runs", unit=" s")
+    highest = f"at most {number(max(spent, default=0.0))} s"
+    return charts.columns(_bars(runs, spent), f"Seconds of the last {len(runs)} runs, {highest}", highest)
 
 
 def _volumes(runs: Sequence[RunRecord]) -> Markup:
     kinds = ("rows_inserted", "rows_updated", "rows_deleted")
     rows = [float(sum((run.details or {}).get(kind, 0) for kind in kinds)) for run in runs]
-    return charts.columns(_bars(runs, rows), f"Rows of the last {len(runs)} runs")
+    highest = f"at most {max(rows, default=0):,.0f} rows"
+    return charts.columns(_bars(runs, rows), f"Rows of the last {len(runs)} runs, {highest}", highest)
 
 
 def _bars(runs: Sequence[RunRecord], values: Sequence[float]) -> list[charts.Bar]:
@@ -149,7 +151,8 @@ def run(request: Request) -> Response:
     if line is None or found is None:
         return _unknown(request, f"{name}, run {run_id}")
     registry, uid, facts = state.service.registry, line.status.uid, found.details or {}
-    log = registry.ask(lambda connection: recent.run_log(connection, uid, run_id))
+    records = registry.ask(lambda connection: recent.run_log(connection, uid, run_id))
+    log = registry.log(uid, run_id)
     return state.page(
         request,
         "run.html",
@@ -157,21 +160,14 @@ def run(request: Request) -> Response:
         stream=name,
         run=found,
         facts={**dict.fromkeys(("bytes_read", "strategy", "write", "snapshot", "notes")), **facts},
-        stages=_waterfall(facts.get("seconds") or {}),
-        prints=stream_facts.fingerprints(log),
-        log=[{**each, "facts": {"error": None, "reason": None, **each["facts"]}} for each in log],
+        stages=run_facts.waterfall(found, log),
+        measured=bool(log.lines),
+        aside=any(line.get("background") for line in log.lines),
+        prints=stream_facts.fingerprints(records),
+        log=run_facts.lines(log),
+        records=[{**each, "facts": {"error": None, "reason": None, **each["facts"]}} for each in records],
         plans=registry.ask(lambda connection: recent.plans_of(connection, uid, run_id, limit=20)),
     )
-
-
-def _waterfall(seconds: Mapping[str, float]) -> Markup | None:
-    """The stages one after the other; what overlaps is drawn after what it overlaps with."""
-    began, stages = 0.0, []
-    for name in STAGES:
-        took = float(seconds.get(name) or 0)
-        stages.append((name, began, took))
-        began += took
-    return charts.waterfall(stages, "Seconds of each stage") if began else None
 
 
 def proofs(request: Request) -> Response:

@@ -3,41 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 from markupsafe import Markup
 
 from tidegate.config import StreamConfig
 from tidegate.config.options import KIND
+from tidegate.core.intervals import Intervals, Known
 from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.table_view import TableView
 from tidegate.errors import TidegateError
 from tidegate.registry import recent
 from tidegate.registry.reader import RegistryReader
-from tidegate.service.web import charts
+from tidegate.service.web import charts, ledger_calendar
 from tidegate.service.web.facts import Line
+from tidegate.service.web.ledger_calendar import DAYS, HOUR_DAYS, TEXT, Calendar, Part, counted
 from tidegate.service.web.port import ServicePort
-from tidegate.service.web.rendering import moment, number, size
+from tidegate.service.web.rendering import number, size
 
 CELLS = 1000
+SQUARES = (Known.DONE, Known.UNVERIFIED, Known.STALE, Known.FAILED, Known.EMPTY)
 
 
-def heat(registry: RegistryReader, uid: str) -> tuple[Markup | None, str]:
-    """The interval ledger, or the partitions, as a map of squares; and what it shows."""
-    parts = registry.intervals(uid).parts if uid else ()
-    if parts:
-        cells = [(f"{part.label} {number(part.rows)} rows", str(part.known)) for part in parts[-CELLS:]]
-        return charts.heat_map(cells, "Intervals of the cursor"), _limited("intervals", len(cells), len(parts))
-    found = registry.ask(lambda connection: recent.partitions(connection, uid, CELLS + 1)) if uid else []
-    if not found:
-        return None, ""
-    cells = [(f"{label}: {number(rows)} rows, {moment(at)}", "done") for label, rows, at in found[:CELLS]]
-    return charts.heat_map(cells, "Partitions as they were loaded"), _limited("partitions", len(cells), len(found))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """What is known of a table's parts, as a picture.
+
+    Args:
+        note: what it shows, and how many parts are in which state.
+        earlier, later: the last day of the calendar before or after this one; None where there is none.
+    """
+
+    picture: Markup
+    note: str
+    earlier: date | None = None
+    later: date | None = None
 
 
-def _limited(what: str, shown: int, there: int) -> str:
-    return f"{shown:,} {what}" if shown == there else f"{shown:,} of {what}; there are more"
+def heat(registry: RegistryReader, uid: str, until: str = "") -> Heat | None:
+    """The interval ledger, or the partitions: a calendar where they are times, else a strip; None where none are kept.
+
+    Args:
+        until: the last day that is shown, in ISO 8601; the last one that is known unless given.
+    """
+    found = registry.intervals(uid) if uid else Intervals()
+    day = _day(until)
+    if found.parts:
+        shown = [*found.parts, *found.gaps]
+        cells = [(f"{each.label}: {TEXT[each.known]}, {number(each.rows)} rows", each.known) for each in shown]
+        return _heat(ledger_calendar.of_intervals(found, day), cells, "intervals of the cursor")
+    kept = registry.ask(lambda connection: recent.partitions(connection, uid, CELLS)) if uid else []
+    if not kept:
+        return None
+    parts = [Part(label=label, rows=rows, known=known) for label, rows, known in kept]
+    cells = [(f"{each.label}: {TEXT[each.known]}, {number(each.rows)} rows", each.known) for each in parts]
+    period = registry.ask(lambda connection: recent.checksum_period(connection, uid))
+    return _heat(ledger_calendar.of_parts(parts, period, day) if period else None, cells, "partitions")
+
+
+def _heat(found: Calendar | None, cells: Sequence[tuple[str, Known]], what: str) -> Heat:
+    if found is None:
+        shown = cells[-CELLS:]
+        note = f"{len(shown):,} {what}: {counted(known for _, known in shown)}"
+        return Heat(picture=charts.strip(shown, note), note=note)
+    unit = "hours" if found.hourly else "days"
+    note = f"{found.first} to {found.last}, in {unit}: {counted(cell.known for cell in found.cells)}"
+    length = timedelta(HOUR_DAYS if found.hourly else DAYS)
+    return Heat(
+        picture=charts.calendar(found, note),
+        note=note,
+        earlier=found.first - timedelta(1) if found.earlier else None,
+        later=found.last + length if found.later else None,
+    )
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def table(view: TableView | None) -> list[tuple[str, str]]:

@@ -86,6 +86,24 @@ def test_every_answer_carries_the_headers(browser, path):
     assert "access-control-allow-origin" not in headers
 
 
+@pytest.mark.parametrize("path", ["/", "/streams/orders_000", "/api/v1/status"])
+def test_an_error_that_nobody_expected_is_answered_with_the_headers_and_tells_nothing(service, caplog, path):
+    class Broken:
+        def __getattr__(self, name):
+            raise RuntimeError(f"a value of a row, {SECRET}")
+
+    client = logged_in(client_of(service))
+    client.app.state.tidegate.facts.service = Broken()
+    answer = client.get(path, headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 500
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert "value of a row" not in answer.text + caplog.text
+    assert "RuntimeError" in caplog.text
+    if path.startswith("/api/"):
+        assert answer.json()["error"]["code"] == "internal"
+
+
 @pytest.mark.parametrize("path", ["/", "/streams/orders_000", "/proof", "/lakes"])
 def test_pages_need_no_inline_script_and_no_other_host(browser, path):
     text = browser.get(path).text
