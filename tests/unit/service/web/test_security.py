@@ -86,7 +86,7 @@ def test_every_answer_carries_the_headers(browser, path):
     assert "access-control-allow-origin" not in headers
 
 
-@pytest.mark.parametrize("path", ["/", "/streams/orders_000", "/api/v1/status"])
+@pytest.mark.parametrize("path", ["/", "/streams/orders_000", "/api/v1/proof"])
 def test_an_error_that_nobody_expected_is_answered_with_the_headers_and_tells_nothing(service, caplog, path):
     class Broken:
         def __getattr__(self, name):
