@@ -92,8 +92,8 @@ def waterfall(stages: Sequence[Stage], title: str) -> Markup:
             for span in spans
             for thin in [3 if span.kind == "background" else 0]
         ]
-        told = f"{stage.name}: " + (", ".join(span.label for span in stage.spans) or "did not run")
-        bar = _svg("lane", 1000, 12 * max(len(lanes), 1), told, drawn, stretched=True)
+        label = f"{stage.name}: " + (", ".join(span.label for span in stage.spans) or "did not run")
+        bar = _svg("lane", 1000, 12 * max(len(lanes), 1), label, drawn, stretched=True)
         lines.append(Markup("<li><span>{}</span>{}<span>{}</span></li>").format(stage.name, bar, stage.note))
     return Markup('<ol class="waterfall" aria-label="{}">{}</ol>').format(title, Markup("").join(lines))
 
