@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, String, func, select, type_coerce
 
-from tidegate.core.intervals import Known
+from tidegate.core.intervals import IntervalState
 from tidegate.core.outcome import Result
 from tidegate.registry.positions import parsed
 from tidegate.registry.tables import (
@@ -104,7 +104,7 @@ def plans_of(connection: Connection, uid: str, run_id: str | None = None, limit:
     return [{**row.plan, "status": row.status_cd, "created": row.created_ts} for row in found]
 
 
-def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, int | None, Known]]:
+def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, int | None, IntervalState]]:
     """The stream's partitions by label, the last ones: the rows that were loaded, and their state.
 
     One is `done` if its last load was verified, or the whole table was found equal since; `stale` if it was loaded and
@@ -116,16 +116,23 @@ def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, 
     equal = last_tasks(connection, [uid], "measure_partition", tasks.c.result_payload["equal"].as_boolean().is_(True))
     proven_at = equal[uid].finish_ts if uid in equal else None
     loads = _last_loads(connection, uid)
-    found: dict[str, tuple[int | None, Known]] = {}
+    found: dict[str, tuple[int | None, IntervalState]] = {}
     for _, label, rows, loaded_at in kept:
         status, verified = loads.pop(label, (Status.OK, False))
         proven = verified or (proven_at is not None and proven_at >= loaded_at)
-        found[label] = (rows, Known.STALE if status == Status.ERROR else Known.DONE if proven else Known.UNVERIFIED)
+        found[label] = (
+            rows,
+            IntervalState.STALE
+            if status == Status.ERROR
+            else IntervalState.DONE
+            if proven
+            else IntervalState.UNVERIFIED,
+        )
     oldest = min(found, default="")
     complete = len(kept) < limit
     for label, (status, _) in loads.items():
         if status == Status.ERROR and (complete or label > oldest):
-            found[label] = (None, Known.FAILED)
+            found[label] = (None, IntervalState.FAILED)
     return [(label, *found[label]) for label in sorted(found)]
 
 

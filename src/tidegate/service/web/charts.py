@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from markupsafe import Markup, escape
 
-from tidegate.core.intervals import Known
+from tidegate.core.intervals import IntervalState
 from tidegate.service.web.ledger_calendar import Calendar
 
 Bar = tuple[str, float, str]
@@ -21,9 +21,9 @@ STEP = 15
 SLACK = 0.02
 """Seconds by which two spans may seem to overlap, for their ends are measured one after the other."""
 MARKS: Mapping[str, str] = {
-    Known.UNVERIFIED: "m0 11l11 -11",
-    Known.STALE: "m3.5 5.5h4m-2 -2v4",
-    Known.FAILED: "m2 2l7 7m0 -7l-7 7",
+    IntervalState.UNVERIFIED: "m0 11l11 -11",
+    IntervalState.STALE: "m3.5 5.5h4m-2 -2v4",
+    IntervalState.FAILED: "m2 2l7 7m0 -7l-7 7",
 }
 """From the corner of a square: a diagonal, a plus, a cross; what is proven is filled, what has no rows is hollow."""
 

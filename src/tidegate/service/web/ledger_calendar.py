@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from tidegate.core.intervals import Interval, Intervals, Known
+from tidegate.core.intervals import Interval, Intervals, IntervalState
 
 DAYS = 371
 """Of one calendar: 53 weeks, as many as a year can touch."""
 HOUR_DAYS = 31
-WORST = (Known.FAILED, Known.STALE, Known.UNVERIFIED, Known.DONE, Known.EMPTY)
+WORST = (IntervalState.FAILED, IntervalState.STALE, IntervalState.UNVERIFIED, IntervalState.DONE, IntervalState.EMPTY)
 """A day of several states is shown as the worst of them."""
-TEXT: Mapping[Known, str] = {
-    Known.DONE: "proven",
-    Known.UNVERIFIED: "unverified",
-    Known.STALE: "stale",
-    Known.FAILED: "missing",
-    Known.EMPTY: "no rows at the source",
+TEXT: Mapping[IntervalState, str] = {
+    IntervalState.DONE: "proven",
+    IntervalState.UNVERIFIED: "unverified",
+    IntervalState.STALE: "stale",
+    IntervalState.FAILED: "missing",
+    IntervalState.EMPTY: "no rows at the source",
 }
 NULLS = "~N"
 DAY, TICK = timedelta(days=1), timedelta(microseconds=1)
@@ -34,7 +34,7 @@ class Part:
     """
 
     label: str
-    known: Known
+    known: IntervalState
     rows: int | None = None
 
 
@@ -47,7 +47,7 @@ class Cell:
     """
 
     at: datetime
-    known: Known
+    known: IntervalState
     label: str
 
 
@@ -84,7 +84,7 @@ def of_intervals(found: Intervals, until: date | None = None) -> Calendar | None
     newest, oldest = (max(ends) - TICK).date(), min([*starts, *ends]).date()
     last = min(until or newest, newest)
     first = date.fromordinal(max(last.toordinal() - DAYS + 1, 1))
-    days: dict[date, tuple[Known, str]] = {}
+    days: dict[date, tuple[IntervalState, str]] = {}
     for start, end, part in known:
         low = max(first, start.date()) if start is not None else first
         high = min(last, (end - TICK).date())
@@ -99,7 +99,7 @@ def of_intervals(found: Intervals, until: date | None = None) -> Calendar | None
 
 def of_parts(found: Sequence[Part], period: str, until: date | None = None) -> Calendar | None:
     """The days of partitions that are days or longer, or the hours of partitions that are hours; None without any."""
-    times: dict[datetime, tuple[Known, str]] = {}
+    times: dict[datetime, tuple[IntervalState, str]] = {}
     for part in found:
         start = _start(part.label) if part.label != NULLS else None
         if start is not None:
@@ -112,20 +112,20 @@ def of_parts(found: Sequence[Part], period: str, until: date | None = None) -> C
     return _calendar(times, ends, min(until or newest, newest), hourly=period == "hour")
 
 
-def counted(states: Iterable[Known]) -> str:
+def counted(states: Iterable[IntervalState]) -> str:
     """How many are in which state, for those who cannot see it.
 
     Example:
-        >>> counted([Known.DONE, Known.STALE, Known.DONE])
+        >>> counted([IntervalState.DONE, IntervalState.STALE, IntervalState.DONE])
         '2 proven, 1 stale'
     """
     states = list(states)
-    numbers = [(TEXT[each], states.count(each)) for each in (Known.DONE, *WORST[:3][::-1], Known.EMPTY)]
+    numbers = [(TEXT[each], states.count(each)) for each in (IntervalState.DONE, *WORST[:3][::-1], IntervalState.EMPTY)]
     return ", ".join(f"{number:,} {text}" for text, number in numbers if number)
 
 
 def _calendar(
-    times: Mapping[datetime, tuple[Known, str]], ends: tuple[date, date], last: date, *, hourly: bool = False
+    times: Mapping[datetime, tuple[IntervalState, str]], ends: tuple[date, date], last: date, *, hourly: bool = False
 ) -> Calendar:
     """The squares up to a day.
 

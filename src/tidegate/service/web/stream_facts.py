@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tidegate.config import StreamConfig
 from tidegate.config.options import KIND
-from tidegate.core.intervals import Intervals, Known
+from tidegate.core.intervals import Intervals, IntervalState
 from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.table_view import TableView
@@ -25,7 +25,7 @@ from tidegate.service.web.port import ServicePort
 from tidegate.service.web.rendering import number, size
 
 CELLS = 1000
-SQUARES = (Known.DONE, Known.UNVERIFIED, Known.STALE, Known.FAILED, Known.EMPTY)
+SQUARES = (IntervalState.DONE, IntervalState.UNVERIFIED, IntervalState.STALE, IntervalState.FAILED, IntervalState.EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def heat(registry: RegistryReader, uid: str, until: str = "") -> Heat | None:
     return _heat(ledger_calendar.of_parts(parts, period, day) if period else None, cells, "partitions")
 
 
-def _heat(found: Calendar | None, cells: Sequence[tuple[str, Known]], what: str) -> Heat:
+def _heat(found: Calendar | None, cells: Sequence[tuple[str, IntervalState]], what: str) -> Heat:
     if found is None:
         shown = cells[-CELLS:]
         note = f"{len(shown):,} {what}: {counted(known for _, known in shown)}"
