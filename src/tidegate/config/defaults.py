@@ -45,6 +45,8 @@ INFERRED_KINDS = {
     "path": "files",
     "iceberg": "lake_table",
     "delta": "lake_table",
+    "dlt": "dlt",
+    "http": "http",
 }
 
 

@@ -11,8 +11,11 @@ from tidegate.config.nodes import Mark, Node, from_values
 MASK = "***"
 SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
 LOGINS = ("connections", "registry", "alerts")
+STREAMS = ("streams", "defaults")
+REQUEST = ("auth", "headers", "params", "body", "args")
+"""Keys of a source below which an API's logins are stated."""
 _SECRET_NAME = re.compile(
-    r"(password|passwd|pwd|secret|token|credential|access[-_.]?key|private[-_.]?key)", re.IGNORECASE
+    r"(password|passwd|pwd|secret|token|credential|authorization|(access|private|api|x)[-_.]?key)", re.IGNORECASE
 )
 
 
@@ -20,8 +23,8 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
     """Every secret of a resolved project, longest first, each in the forms in which a text may hold it.
 
     Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts;
-    and, of connections, registry and alerts, every value that came from a reference and is not plainly a URL's user,
-    host, port or database.
+    and, of connections, registry, alerts and requests to APIs, every value that came from a reference and is not
+    plainly a URL's user, host, port or database.
     """
     secrets: set[str] = set()
     harmless: set[str] = set()
@@ -32,7 +35,12 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
             harmless.update(_plain_parts(text))
             if _SECRET_NAME.search(mark.path[-1]) or (section == "alerts" and mark.path[-1] == "url"):
                 secrets.add(text)
-    secrets.update(text for mark, text in found if _section(mark) in LOGINS and text not in harmless)
+    for section in STREAMS:
+        node = root.items.get(section)
+        requests = (each for each in (_texts(node) if node else ()) if _of_request(each[0]))
+        secrets.update(text for mark, text in requests if _SECRET_NAME.search(mark.path[-1]))
+    logins = ((mark, text) for mark, text in found if _section(mark) in LOGINS or _of_request(mark))
+    secrets.update(text for _, text in logins if text not in harmless)
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
 
@@ -54,6 +62,11 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         else:
             text = text.replace(secret, MASK)
     return text
+
+
+def _of_request(mark: Mark) -> bool:
+    """Whether a value is part of what an API is sent, or a source of dlt called with."""
+    return _section(mark) in STREAMS and "source" in mark.path and not set(REQUEST).isdisjoint(mark.path)
 
 
 def _section(mark: Mark) -> str:

@@ -28,6 +28,8 @@ CURSOR = "cursor"
 """The columns by which rows were ordered."""
 COLUMNS = "columns"
 """The types of the columns of files so far; an empty one for a column that was there and left out."""
+FETCHED = "fetched"
+"""How far the API was read whose answers the files are, see `ListedFiles.progress`."""
 EMPTY = "empty"
 """Says that the table was created without rows, and nothing else: what comes next is still a first load."""
 AS_LOADED = "as_loaded"
@@ -114,6 +116,12 @@ def names_files(state: Mapping[str, Any]) -> bool:
 def columns_of(state: Mapping[str, Any]) -> dict[str, str]:
     """The types of the columns of the files that were loaded; empty where no type is known."""
     return dict(state.get(COLUMNS, ()))
+
+
+def fetched_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How far the API was read whose answers were loaded; nothing where there is none."""
+    found: Mapping[str, Any] = state.get(FETCHED) or {}
+    return found
 
 
 def names_partitions(state: Mapping[str, Any]) -> bool:

@@ -22,8 +22,9 @@ from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.origin import LakeTable as Table
 from tidegate.core.origin import Origin
+from tidegate.core.ports.capabilities import TableVersions
 from tidegate.core.ports.format import ChangeFeed, Format, TableState
-from tidegate.core.ports.source import Source, SparkProvider, TableVersions
+from tidegate.core.ports.source import Source, SparkProvider
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SchemaRefused

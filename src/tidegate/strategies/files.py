@@ -15,10 +15,11 @@ from tidegate.core.changes import Action, ChangeSet, Observed, Part
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Listing, Manifest
-from tidegate.core.ports.source import ListedFiles, Probe
+from tidegate.core.ports.capabilities import ListedFiles
+from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.position_state import COLUMNS
+from tidegate.core.position_state import COLUMNS, FETCHED, fetched_of
 from tidegate.core.slices import Files as Chosen
 from tidegate.errors import ConfigError, HistoryGone, Incompatible, PlanError
 
@@ -83,6 +84,11 @@ class Files(Strategy):
     def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
         """The state of a table that holds every file that is there now, as one load's, and what to remember of them."""
         files = _listed(probe)
+        if files.progress is not None:
+            raise ConfigError(
+                "a table cannot be taken over for an API: nobody knows which of its answers the table holds",
+                hint="Load it anew: `tidegate resync STREAM --replace --yes`.",
+            )
         listed = files.listing(None).ready
         taken = Manifest.of(replace(file, loaded=1) for file in listed.files.values())
         files.choose(taken.files.values(), {})
@@ -97,8 +103,10 @@ class Files(Strategy):
         Raises:
             HistoryGone, PlanError: a file changed or is gone, and the options say stop.
         """
-        known = Manifest() if since is None else kept.files if kept else None
-        listed = _listed(probe).listing(known)
+        files, fetched = _listed(probe), fetched_of(since.state) if since else {}
+        files.fetch(fetched)
+        known = Manifest() if since is None else kept.files if kept else files.loaded(fetched)
+        listed = files.listing(known)
         parts = list(self._compared(listed, known, since))
         deleted = [] if known is None else self._removed_files(listed, known)
         parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in deleted]
@@ -194,7 +202,9 @@ def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, A
     found = probe.schema()
     columns = [[column.name, column.type.spark] for column in found]  # in the order of a file without a header
     columns += [[name, ""] for name in found.excluded]
-    return {**manifest.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
+    progress = _listed(probe).progress
+    fetched = {} if progress is None else {FETCHED: dict(progress)}
+    return {**manifest.voucher(), COLUMNS: columns, **fetched, **({CARRIER: carrier} if carrier else {})}
 
 
 def _numbered(part: Part, number: int) -> Part:

@@ -198,7 +198,7 @@ def test_every_level_of_a_file_is_told_at_once(tmp_path):
         "7: streams.orders.source.connection: 'shopp' is not under `connections:`; did you mean 'shop'?",
         (
             "7: streams.orders.source: needs one of `topic:`, `slot:`, `envelope:`, `table:`, `query:`, `path:`, "
-            "`iceberg:`, `delta:`, or the `kind:` of another source (did you mean 'table'?)"
+            "`iceberg:`, `delta:`, `dlt:`, `http:`, or the `kind:` of another source (did you mean 'table'?)"
         ),
         "9: streams.orders.strategy.colum: unknown key; did you mean 'column'?",
         "10: streams.orders.write.order: unknown key; did you mean 'order_by'?",

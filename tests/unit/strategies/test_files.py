@@ -11,6 +11,7 @@ from tidegate.core.changes import Action
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Listing, Manifest
+from tidegate.core.ports.capabilities import ListedFiles
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.errors import ConfigError, HistoryGone, Incompatible, PlanError
@@ -19,7 +20,7 @@ from unit.strategies.fakes import Table
 
 
 @dataclass
-class Folder(PartialProbe):
+class Folder(PartialProbe, ListedFiles):
     """Contents by path; a probe as far as the strategy asks one."""
 
     contents: dict[str, str] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
+from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, type_changes
 from tidegate.engine.assemble import patterns
@@ -143,7 +144,12 @@ def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> So
     if (database := entry.source.get("database")) is not None and database.text() in config.absent:
         raise config.absent[database.text()]
     given |= _wanted(
-        plugin_of("sources", entry.source), lakes=lakes, folder=config.folder, connections=config.connections
+        plugin_of("sources", entry.source),
+        lakes=lakes,
+        folder=config.folder,
+        connections=config.connections,
+        stream=entry.name,
+        increments=Files in getattr(plugin_of("strategies", entry.strategy), "reads", ()),
     )
     source: Source[Probe] = build("sources", entry.source, **given)
     return source
@@ -243,8 +249,14 @@ def _target(entry: StreamConfig) -> Target:
     return Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
 
 
+def _named(node: Node) -> str:
+    """What names a source; of a request its URL without the query."""
+    url = node.get("url") if isinstance(node.value, dict) else None
+    return node.text() if url is None else url.text().partition("?")[0]
+
+
 def source_name(entry: StreamConfig) -> str:
     """`connection: relation`, for people."""
     named = (entry.source.get(key) for key in INFERRED_KINDS if key not in ("query", "envelope"))
-    relation = next((node.text() for node in named if node is not None), "a query")
+    relation = next((_named(node) for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation

@@ -16,8 +16,9 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.log import Lag, LogSpan, Message
 from tidegate.core.plan import Prune
+from tidegate.core.ports.capabilities import Log
 from tidegate.core.ports.envelope import MessageEnvelope
-from tidegate.core.ports.source import Log, Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Partition, Slice
 from tidegate.errors import ColumnsUnknown, ConfigError, EdgeUnknown, PlanError

@@ -19,9 +19,10 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.origin import Origin, StoredFiles, Topic
+from tidegate.core.ports.capabilities import ReplicationSlot
 from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Probe, ReplicationSlot, Source, SparkProvider
+from tidegate.core.ports.source import Probe, Source, SparkProvider
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError

@@ -22,8 +22,9 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
+from tidegate.core.ports.capabilities import DetectsRestore, RescuesColumns
 from tidegate.core.ports.dialect import Dialect, Relation, Row, Session
-from tidegate.core.ports.source import DetectsRestore, Probe, RescuesColumns
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange

@@ -21,7 +21,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import LOADED, File, Listing, Manifest
 from tidegate.core.plan import Prune
-from tidegate.core.ports.source import ListedFiles
+from tidegate.core.ports.capabilities import ListedFiles
 from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.buckets import scope
@@ -45,7 +45,7 @@ PATH = "__tidegate_path"
 """Carries the path of each row's file where no column of the user's does."""
 
 
-class FilesProbe(FrameProbe):
+class FilesProbe(FrameProbe, ListedFiles):
     """Questions to the files of one place: to all of them, or to those that were chosen.
 
     Args:

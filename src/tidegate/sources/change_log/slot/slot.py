@@ -14,8 +14,8 @@ from typing import Any
 
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
+from tidegate.core.ports.capabilities import ReplicationSlot
 from tidegate.core.ports.dialect import Relation
-from tidegate.core.ports.source import ReplicationSlot
 from tidegate.core.retention import SlotRetention
 from tidegate.core.yaml_text import listed
 from tidegate.dialects.postgresql import Postgresql

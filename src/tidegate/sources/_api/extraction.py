@@ -1,0 +1,114 @@
+"""Iterates over a resource of dlt from a state that an earlier iteration ended with.
+
+The state is kept by whoever keeps the rows; no pipeline of dlt, and nothing in its folders, is made or read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate import extras
+from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceUnavailable, TidegateError
+
+VALIDATORS = "validators"
+"""The key of a state under which a source keeps what tells an unchanged answer, such as its ETag."""
+
+
+class NotModified(Exception):
+    """The API says that what it answered last has not changed."""
+
+
+@dataclass(slots=True)
+class Extraction:
+    """One pass over a resource.
+
+    Args:
+        make: the resource or source of dlt; called once, with the state, in which it may keep `VALIDATORS`.
+        label: how people call it.
+        since: a `state` of an earlier pass; None for the beginning.
+        whole: everything is wanted, whatever was read before; only the validators of `since` are used.
+    """
+
+    make: Callable[[dict[str, Any]], Any]
+    label: str
+    since: str | None = None
+    whole: bool = False
+    _state: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def pages(self) -> Iterator[Any]:
+        """What the resource yields: records, lists of them, or tables.
+
+        Raises:
+            NotModified: nothing has changed.
+            SourceUnavailable, SourceRefused, SourceError: the API did not answer, or not with records.
+            EnvironmentMissing: dlt is not installed.
+        """
+        with translated(self.label):
+            try:
+                from dlt.common import json  # noqa: PLC0415 - a second, and only for APIs
+                from dlt.common.configuration.container import Container  # noqa: PLC0415 - as above
+                from dlt.common.pipeline import StateInjectableContext  # noqa: PLC0415 - as above
+            except ImportError as error:
+                raise EnvironmentMissing("dlt is not installed", hint=extras.hint("dlt")) from error
+            self._state = json.typed_loads(self.since) if self.since else {}
+            if self.whole:
+                self._state = {VALIDATORS: self._state.get(VALIDATORS, {})}
+            with Container().injectable_context(StateInjectableContext(state=self._state)):  # type: ignore[arg-type]
+                found = iter(one_resource(self.make(self._state), self.label))
+            yield from found
+
+    def state(self) -> str:
+        """What the next pass goes on from; complete once every page was taken."""
+        from dlt.common import json  # noqa: PLC0415 - as above
+
+        return str(json.typed_dumps(self._state))
+
+
+def one_resource(found: Any, label: str) -> Any:
+    """The resource itself, or the only one that a source has selected.
+
+    Raises:
+        ConfigError: it is neither, or a source of several.
+    """
+    selected = getattr(found, "selected_resources", None)
+    if selected is not None and len(selected) != 1:
+        names = ", ".join(selected)
+        raise ConfigError(
+            f"{label} has {len(selected)} resources ({names}), and a stream loads one",
+            hint="Name it with `source: {resource: …}`; make a stream for each of the others.",
+        )
+    if selected is None and not hasattr(found, "write_disposition"):
+        raise ConfigError(f"{label} is {type(found).__name__}, and neither a source nor a resource of dlt")
+    return found
+
+
+@contextmanager
+def translated(label: str) -> Iterator[None]:
+    """Turns what dlt, or the code of a source, raises into an error for people, without addresses and their secrets."""
+    try:
+        yield
+    except Exception as error:
+        causes = list(_chain(error))
+        own = next((each for each in causes if isinstance(each, TidegateError | NotModified)), None)
+        if own is not None:
+            raise own from None
+        root = causes[-1]
+        if isinstance(root, OSError | TimeoutError):
+            raise SourceUnavailable(f"{label} did not answer: {type(root).__name__}") from error
+        words = (str(root).splitlines() or ["no message"])[0][:200]
+        raise SourceError(
+            f"{label} failed with {type(root).__name__}: {words}",
+            hint="Correct the source; `--log-level debug` shows where it was raised.",
+        ) from error
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or following.__context__

@@ -1,0 +1,82 @@
+"""An API of readings that behaves as real ones do: pages, cursors, ETags, and whatever fault a test asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+PAGE = 3
+
+
+class CityApi(ThreadingHTTPServer):
+    """`/readings?since=…&page=…` (`{"data": […], "next": …}`), `/garages` (a list, with an ETag).
+
+    `faults` are answered one by one before anything else: `(status, headers, body)`, or `"cut"` for half a body.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.readings: list[dict[str, Any]] = []
+        self.garages: list[dict[str, Any]] = []
+        self.faults: list[Any] = []
+        self.asked: list[str] = []
+        self.headers_seen: list[dict[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: CityApi
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.server.headers_seen.append(dict(self.headers))
+        if self.server.faults:
+            return self._fail(self.server.faults.pop(0))
+        parts = urlsplit(self.path)
+        if parts.path == "/garages":
+            return self._whole(json.dumps(self.server.garages).encode())
+        return self._page({name: values[0] for name, values in parse_qs(parts.query).items()})
+
+    def _fail(self, fault: Any) -> None:
+        if fault == "cut":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"data": [{"id": 1')
+            self.close_connection = True
+            return
+        status, headers, body = fault
+        self._send(status, headers, body)
+
+    def _whole(self, body: bytes) -> None:
+        etag = f'"{hashlib.md5(body).hexdigest()}"'
+        if self.headers.get("If-None-Match") == etag:
+            return self._send(304, {"ETag": etag}, b"")
+        return self._send(200, {"ETag": etag}, body)
+
+    def _page(self, params: dict[str, str]) -> None:
+        number = int(params.get("page", 1))
+        since = params.get("since", "")
+        found = [each for each in self.server.readings if str(each["at"]) >= since]
+        rows = found[(number - 1) * PAGE : number * PAGE]
+        body = {"data": rows, "total": -(-len(found) // PAGE) or 1}
+        self._send(200, {}, json.dumps(body).encode())
+
+    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,159 @@
+"""What the source `http` asks of an API, and what it takes for an answer."""
+
+import threading
+
+import pytest
+
+pytest.importorskip("dlt")
+
+from support.city_api import CityApi
+from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
+from tidegate.sources._api.extraction import NotModified
+from tidegate.sources._api.rows import table_of
+from tidegate.sources.http import Http, Request
+
+PAGES = {"type": "page_number", "base_page": 1, "page_param": "page", "total_path": "total"}
+SECRET = "s3cr3t-t0ken"
+
+
+@pytest.fixture
+def api():
+    server = CityApi()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def asked(api, path="/readings", *, since=None, increments=True, **request):
+    request = {"paginator": "single_page", "retries": 0, **request}
+    source = Http(http=Request(url=api.url + path, **request), stream="s", increments=increments)
+    extraction = source.extraction(since)
+    return table_of(extraction.pages(), {}).to_pylist(), extraction.state()
+
+
+def reading(number):
+    return {"id": number, "at": f"2025-01-01T00:{number:02}:00Z"}
+
+
+def test_every_page_is_read(api):
+    api.readings = [reading(number) for number in range(8)]
+    assert asked(api, records="$.data", paginator=PAGES)[0] == api.readings
+    assert len(api.asked) == 3
+
+
+def test_the_next_pass_goes_on_where_the_last_one_ended(api):
+    incremental = {"cursor_path": "at", "start_param": "since", "initial_value": "2020"}
+    request = {"records": "$.data", "paginator": PAGES, "incremental": incremental}
+    api.readings = [reading(0), reading(1)]
+    rows, state = asked(api, **request)
+    assert rows == api.readings
+    api.readings += [{**reading(1), "id": 7}, reading(2)]  # one has the very time of the last one
+    assert asked(api, since=state, **request)[0] == api.readings[2:]
+    assert asked(api, since=state, increments=False, **request)[0] == api.readings
+
+
+def test_an_answer_that_has_not_changed_is_not_sent_again(api):
+    api.garages = [{"id": 1}]
+    rows, state = asked(api, "/garages")
+    assert rows == api.garages
+    for increments in (True, False):
+        with pytest.raises(NotModified):
+            asked(api, "/garages", since=state, increments=increments)
+    # Of another request it says nothing.
+    assert asked(api, "/garages", since=state, params={"x": "1"})[0] == api.garages
+    assert asked(api, "/garages", since=state, conditional=False)[0] == api.garages
+    api.garages.append({"id": 2})
+    assert asked(api, "/garages", since=state)[0] == api.garages
+
+
+def test_the_first_of_several_pages_says_nothing_of_the_others(api):
+    api.readings = [reading(0)]
+    _, state = asked(api, records="$.data", paginator=PAGES)
+    assert "validators" not in state
+    assert not any("If-None-Match" in headers for headers in api.headers_seen)
+
+
+def test_a_request_is_repeated_where_the_api_is_busy(api):
+    api.readings = [reading(0)]
+    api.faults = [(503, {}, b""), (429, {"Retry-After": "1"}, b""), (502, {}, b"")]
+    assert asked(api, records="$.data", retries=3)[0] == api.readings
+    assert len(api.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("cut", SourceUnavailable, "did not answer completely: the answer was cut short"),
+        ((503, {}, b""), SourceUnavailable, "answered 503"),
+        ((401, {}, b""), SourceRefused, "answered 401"),
+        ((404, {}, b""), SourceRefused, "answered 404"),
+        ((200, {}, b"<html>"), SourceError, "not JSON"),
+        ((200, {}, b'{"data": [NaN]}'), SourceError, "not JSON"),
+        ((200, {}, b'{"error": "sorry"}'), SourceError, r"without \$\.data"),
+        ((200, {}, b'{"data": [1]}'), SourceError, "one is int"),
+    ],
+    ids=str,
+)
+def test_what_is_no_answer_is_never_an_empty_one(api, fault, error, words):
+    api.faults = [fault] * 3
+    with pytest.raises(error, match=words) as caught:
+        asked(api, f"/readings?key={SECRET}", records="$.data", headers={"X-Key": SECRET}, params={"k": SECRET})
+    assert SECRET not in f"{caught.value}{caught.value.hint}{caught.value.context}"
+
+
+def test_an_object_is_a_record_only_where_that_is_stated(api):
+    api.faults = [(200, {}, b'{"id": 1}')] * 2
+    with pytest.raises(SourceError, match="without a list of records"):
+        asked(api)
+    assert asked(api, records="$")[0] == [{"id": 1}]
+
+
+def test_no_answer_at_all_is_told(api):
+    api.server_close()
+    with pytest.raises(SourceUnavailable, match="the connection failed"):
+        asked(api, "/readings")
+
+
+@pytest.mark.parametrize(
+    ("records", "answer"), [("$.data", b'{"data": []}'), ("$.data[*]", b'{"data": []}'), (None, b"[]")]
+)
+def test_an_empty_answer_is_one(api, records, answer):
+    api.faults = [(200, {}, answer)]
+    assert asked(api, records=records)[0] == []
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"type": "bearer", "token": SECRET},
+        {"type": "api_key", "name": "X-Key", "api_key": SECRET, "location": "header"},
+        {"type": "http_basic", "username": "me", "password": SECRET},
+    ],
+)
+def test_a_login_is_sent(api, auth):
+    api.readings = [reading(0)]
+    asked(api, records="$.data", auth=auth)
+    sent = api.headers_seen[0]
+    assert SECRET in (sent.get("Authorization", "") + sent.get("X-Key", "")) or sent["Authorization"].startswith(
+        "Basic"
+    )
+    assert SECRET not in repr(Request(url=api.url, paginator="single_page", auth=auth))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"url": "ftp://x/y"}, "http://"),
+        ({"url": "https://me:pw@x/y"}, "must not hold a login"),
+        ({"paginator": "auto"}, "never guessed"),
+        ({"paginator": {"base_page": 1}}, "never guessed"),
+        ({"auth": {"token": "x"}}, "needs a `type:`"),
+        ({"retries": -1}, "not negative"),
+    ],
+)
+def test_a_wrong_request_is_refused(wrong, words):
+    with pytest.raises(ConfigError, match=words):
+        Request(**{"url": "https://x/y", "paginator": "single_page", **wrong})
