@@ -160,13 +160,9 @@ def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: dateti
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
     positions = registry.ask(lambda connection: recent.newest_positions(connection, uids))
-    differed = {uid: each[COMPARISON] for uid, each in tasks.items() if COMPARISON in each}
-    differed = {uid: task for uid, task in differed.items() if not task.result_payload["equal"]}
-    renewed = registry.ask(
-        lambda connection: {
-            uid for uid, task in differed.items() if recent.loaded_whole(connection, uid, task.finish_ts)
-        }
-    )
+    compared = {uid: each[COMPARISON] for uid, each in tasks.items() if COMPARISON in each}
+    differed = {uid: task.finish_ts for uid, task in compared.items() if not task.result_payload["equal"]}
+    renewed = registry.ask(lambda connection: recent.renewed(connection, differed))
     found = (
         _proof(each, positions.get(each.uid), tasks.get(each.uid, {}), renewed=each.uid in renewed) for each in streams
     )

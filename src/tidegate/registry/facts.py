@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from tidegate.registry.newest import newest
-from tidegate.registry.recent import loaded_whole
+from tidegate.registry.recent import renewed
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
@@ -52,10 +52,16 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     compared, repaired = _last_tasks(connection, MEASURE), _last_tasks(connection, REPAIR)
     found = {}
     streams = select(object_info.c.object_id, object_info.c.uid, object_info.c.created_ts)
-    for object_id, uid, created_ts in connection.execute(streams).all():
+    rows = connection.execute(streams).all()
+    last_compared = {row.uid: compared[row.object_id] for row in rows if row.object_id in compared}
+    differed = {
+        uid: task.finish_ts for uid, task in last_compared.items() if _whole(task) and not task.result_payload["equal"]
+    }
+    superseded = renewed(connection, differed)
+    for object_id, uid, created_ts in rows:
         kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
         since = measured is not None and (repair is None or repair.task_id < measured.task_id)
-        holds = since and measured is not None and _holds(connection, uid, measured)
+        holds = since and measured is not None and _whole(measured) and uid not in superseded
         payload = (kept.result_payload or {}) if kept is not None else {}
         failed = kept is not None and kept.status_cd == Status.ERROR
         found[uid] = RunFacts(
@@ -70,10 +76,9 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     return found
 
 
-def _holds(connection: Connection, uid: str, task: Any) -> bool:
-    """Whether it compared a whole table to its end, as loads do not, and says something of the table as it is."""
-    found = task.result_payload or {}
-    return "level" in found and (found["equal"] or not loaded_whole(connection, uid, task.finish_ts))
+def _whole(task: Any) -> bool:
+    """Whether it compared a whole table to its end, as loads do not."""
+    return "level" in (task.result_payload or {})
 
 
 def _last_good(connection: Connection) -> dict[int, Any]:

@@ -184,12 +184,16 @@ def newest_positions(connection: Connection, uids: Sequence[str]) -> dict[str, t
     return {row.uid: (parsed(row).to_dict(), row.snapshot) for row in connection.execute(query)}
 
 
-def loaded_whole(connection: Connection, uid: str, since: datetime) -> bool:
-    """Whether a run that began after that time took all of the source, and ended well."""
+def renewed(connection: Connection, since: Mapping[str, datetime]) -> set[str]:
+    """The streams of which a run that began after a time, given by stream, took all of the source, and ended well."""
+    if not since:
+        return set()
     whole = runs.c.outcome_payload["whole"].as_boolean().is_(True)
-    wanted = (object_info.c.uid == uid, runs.c.outcome.in_(GOOD), runs.c.started_ts > since)
-    query = select(runs.c.run_id).join(object_info, object_info.c.object_id == runs.c.object_id)
-    return connection.execute(query.where(*wanted, whole).limit(1)).first() is not None
+    query = select(object_info.c.uid, func.max(runs.c.started_ts))
+    query = query.join(object_info, object_info.c.object_id == runs.c.object_id)
+    wanted = (object_info.c.uid.in_(list(since)), runs.c.outcome.in_(GOOD), runs.c.started_ts > min(since.values()))
+    last = connection.execute(query.where(*wanted, whole).group_by(object_info.c.uid))
+    return {uid for uid, at in last if at > since[uid]}
 
 
 def last_tasks(
