@@ -17,6 +17,7 @@ from bench.source import orders
 BENCHES = {
     "nochange": "bench.nochange:run",
     "service": "bench.service:run",
+    "requests": "bench.requests:run",
     "changes": "bench.changes:run",
     "firstload": "bench.firstload:run",
     "lookback": "bench.partitions:lookback",

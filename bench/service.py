@@ -65,7 +65,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     about = {"rows": orders.rows, "changed": CHANGED, "verify": "moved"}
     with ExitStack() as services:
         for folder in warm.values():
-            services.enter_context(_service(folder))
+            services.enter_context(serving(folder, "--no-schedule"))
         result = compare("service", contenders, pairs=pairs, about=about, before=before, warm=5)
     result.extra["nothing to do, seconds"] = idle[-2 * pairs :]
     slowest = max(max(result.seconds[_served(name)]) for name in FORMATS)
@@ -99,9 +99,9 @@ def _project(orders: Orders, table_format: str, folder: Path) -> Path:
 
 
 @contextmanager
-def _service(folder: Path) -> Iterator[None]:
+def serving(folder: Path, *options: str) -> Iterator[None]:
     """`tidegate serve` of the project, with a warm Spark."""
-    command = [sys.executable, "-m", "tidegate", "serve", "--no-schedule", "--project", str(folder)]
+    command = [sys.executable, "-m", "tidegate", "serve", "--project", str(folder), *options]
     file = folder / "serve.log"
     with file.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -11,6 +11,7 @@ from typer import Option
 from tidegate import extras
 from tidegate.cli.shell import Shell
 from tidegate.errors import ConfigError
+from tidegate.spark import shared
 
 Host = Annotated[
     str, Option(metavar="ADDRESS", help="Address of the dashboard; others than loopback need a token or a user header.")
@@ -24,6 +25,10 @@ AllowHost = Annotated[
 ]
 ReadOnly = Annotated[bool, Option("--read-only", help="A dashboard without actions.")]
 ShowData = Annotated[bool, Option("--show-data", help="Show the values of quarantined rows.")]
+
+
+LOWEST = 19
+"""Of priorities: pages of a service wait for its loads, and never the other way round."""
 
 
 def dashboard(
@@ -62,6 +67,8 @@ def dashboard(
         app = create_app(service, settings, metrics=metrics.render)
         from tidegate.engine.watch import stopped_by_signals  # noqa: PLC0415 - it imports the engine
 
+        if shared.provided():
+            os.nice(LOWEST)
         stop = threading.Event()
         with stopped_by_signals(stop.set), serving(app) as address:
             if shell.as_json:

@@ -17,6 +17,7 @@ from tidegate.service.web.facts import Facts
 from tidegate.service.web.guard import Guard
 from tidegate.service.web.live import Live
 from tidegate.service.web.openapi import openapi
+from tidegate.service.web.pages import Pages
 from tidegate.service.web.port import ServicePort
 from tidegate.service.web.rendering import environment, redacted
 from tidegate.service.web.settings import WebSettings
@@ -52,6 +53,7 @@ def create_app(
         service=service,
         settings=settings,
         facts=Facts(service),
+        pages=Pages(),
         tables=Tables(service),
         templates=environment(service.project.config.redact),
         form_token=guard.form_token,

@@ -31,8 +31,13 @@ TASKS = ("load", "load_partition", "measure_partition", "repair")
 
 def overview(request: Request) -> Response:
     """Every stream, those first that need a person."""
-    state, now, wanted = _state(request), datetime.now(UTC), StreamFilter.of(request.query_params)
+    state = _state(request)
     lines = state.facts.lines()
+    return state.pages.answer(request, lines, lambda: _overview(request, state, lines))
+
+
+def _overview(request: Request, state: State, lines: Sequence[Line]) -> Response:
+    now, wanted = datetime.now(UTC), StreamFilter.of(request.query_params)
     found = wanted.among(lines)
     shown, last = _part(found, wanted.page)
     counted = [(kind, sum(line.health is kind for line in lines)) for kind in Health]

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 import tidegate
 from tidegate.service.web import rendering
 from tidegate.service.web.facts import Facts
+from tidegate.service.web.pages import Pages
 from tidegate.service.web.port import ServicePort
 from tidegate.service.web.settings import WebSettings
 from tidegate.service.web.tables import Tables
@@ -39,6 +40,7 @@ class State:
     service: ServicePort
     settings: WebSettings
     facts: Facts
+    pages: Pages
     tables: Tables
     templates: Environment
     form_token: Callable[[str, str], str]
