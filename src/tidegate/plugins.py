@@ -6,10 +6,12 @@ A plugin that is not used is never imported.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
 import pkgutil
-from importlib.metadata import entry_points
+import sys
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 from tidegate.errors import ConfigError, UnknownPlugin
@@ -27,7 +29,7 @@ def names(group: str) -> tuple[str, ...]:
     own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")} - {
         SHARED
     }
-    return tuple(sorted(own | {entry.name for entry in entry_points(group=f"tidegate.{group}")}))
+    return tuple(sorted(own | {entry.name for entry in _installed(tuple(sys.path)).select(group=f"tidegate.{group}")}))
 
 
 def load(group: str, kind: str) -> type[Any]:
@@ -44,7 +46,7 @@ def load(group: str, kind: str) -> type[Any]:
     ):
         module = importlib.import_module(f"tidegate.{group}.{kind}")
         return _class_of(module, kind)
-    for entry in entry_points(group=f"tidegate.{group}", name=kind):
+    for entry in _installed(tuple(sys.path)).select(group=f"tidegate.{group}", name=kind):
         found = entry.load()
         if not isinstance(found, type):
             raise ConfigError(f"entry point tidegate.{group}:{kind} is not a class")
@@ -68,6 +70,12 @@ def dialect_of(scheme: str) -> type[Any]:
     others = () if scheme in known else (load("dialects", kind) for kind in known)
     found = next((dialect for dialect in others if scheme in getattr(dialect, "schemes", ())), None)
     return found or load("dialects", scheme)
+
+
+@functools.cache
+def _installed(path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - what there is depends on it
+    """The entry points of every package: each question reads the files of all of them, and each stream asks some."""
+    return entry_points()
 
 
 def _class_of(module: Any, kind: str) -> type[Any]:
