@@ -29,7 +29,7 @@ def names(group: str) -> tuple[str, ...]:
     own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")} - {
         SHARED
     }
-    return tuple(sorted(own | {entry.name for entry in _installed(tuple(sys.path)).select(group=f"tidegate.{group}")}))
+    return tuple(sorted(own | {entry.name for entry in _installed(group, tuple(sys.path))}))
 
 
 def load(group: str, kind: str) -> type[Any]:
@@ -46,7 +46,7 @@ def load(group: str, kind: str) -> type[Any]:
     ):
         module = importlib.import_module(f"tidegate.{group}.{kind}")
         return _class_of(module, kind)
-    for entry in _installed(tuple(sys.path)).select(group=f"tidegate.{group}", name=kind):
+    for entry in _installed(group, tuple(sys.path)).select(name=kind):
         found = entry.load()
         if not isinstance(found, type):
             raise ConfigError(f"entry point tidegate.{group}:{kind} is not a class")
@@ -73,9 +73,9 @@ def dialect_of(scheme: str) -> type[Any]:
 
 
 @functools.cache
-def _installed(path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - what there is depends on it
+def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - what there is depends on it
     """The entry points of every package: each question reads the files of all of them, and each stream asks some."""
-    return entry_points()
+    return entry_points(group=f"tidegate.{group}")
 
 
 def _class_of(module: Any, kind: str) -> type[Any]:
