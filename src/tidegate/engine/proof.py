@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -29,6 +29,7 @@ class Proven(StrEnum):
 
     EQUAL = "equal"
     MOVED = "moved"
+    COUNTED = "counted"
     DIFFERENT = "different"
     UNPROVEN = "unproven"
 
@@ -42,6 +43,9 @@ class Comparison(Shown):
         snapshot: the table's version.
         source, table: the fingerprints; None where counts or events were compared, or before they were kept.
         not_covered: the columns of a type that no fingerprint covers; they were not compared.
+        excluded: the source's columns that the project does not read.
+        quarantined: rows of the source that are in quarantine, not in the table.
+        begin: the column and value from which on the table holds the source's rows; None where it holds all.
     """
 
     at: datetime
@@ -51,10 +55,24 @@ class Comparison(Shown):
     source: str | None = None
     table: str | None = None
     not_covered: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    quarantined: int = 0
+    begin: Mapping[str, Any] | None = None
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """What the comparison leaves open, in a few words each."""
+        return (
+            *([f"{self.quarantined:,} rows of the source are in quarantine"] if self.quarantined else ()),
+            *([f"only rows from {self.begin['column']} = {self.begin['value']} on"] if self.begin else ()),
+            *(f"column {name}: not read" for name in self.excluded),
+            *(f"column {name}: no fingerprint" for name in self.not_covered),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
-        return {**asdict(self), "at": self.at.isoformat(), "not_covered": list(self.not_covered)}
+        lists = {"not_covered": list(self.not_covered), "excluded": list(self.excluded)}
+        return {**asdict(self), "at": self.at.isoformat(), **lists}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +81,9 @@ class StreamProof(Shown):
 
     Args:
         proven: `equal`: the whole table of this version was compared, or repaired after it, and nothing landed since.
-            `moved`: the rows of the last load were compared. `different`: the last comparison found differences that
-            neither a repair nor a load of the whole table has ended. `unproven`: none of these.
+            `moved`: the rows of the last load were compared; `counted`: only their number was. `different`: the last
+            comparison found differences that neither a repair nor a load of the whole table has ended. `unproven`:
+            none of these.
         snapshot: the table's version now, as the registry knows it.
         position: the source position of that version.
         whole: the last comparison of the whole table.
@@ -92,10 +111,22 @@ class StreamProof(Shown):
         return None
 
     @property
+    def shown_comparison(self) -> Comparison | None:
+        """The comparison that `proven` follows from; None where nothing was compared since rows were loaded."""
+        if self.proven is Proven.EQUAL and self.whole is not None and not self.whole.equal:
+            return replace(self.whole, source=None, table=None)  # those of before the repair
+        if self.proven in (Proven.EQUAL, Proven.DIFFERENT):
+            return self.whole
+        return None if self.proven is Proven.UNPROVEN else self.moved
+
+    @property
     def proven_at(self) -> datetime | None:
-        """When the last proof was made that held."""
-        times = [each.at for each in (self.whole, self.moved) if each is not None and each.equal]
-        return max([*times, *([self.repaired_at] if self.repaired_at else [])], default=None)
+        """When that comparison, or the repair after it, was made."""
+        found = self.shown_comparison
+        times = [found.at] if found is not None else []
+        if self.proven is Proven.EQUAL and self.repaired_at is not None:
+            times.append(self.repaired_at)
+        return max(times, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
@@ -131,7 +162,7 @@ class ProofReport(StreamReport[StreamProof]):
     def to_html(self) -> str:
         """A page of its own, without scripts, that prints well."""
         head: tuple[str, ...] = ("stream", "source", "table", "proven", "when", "level", "version", "source position")
-        head += ("source fingerprint", "table fingerprint", "not covered", "repaired rows")
+        head += ("source fingerprint", "table fingerprint", "except", "repaired rows")
         cells = "".join(f"<th scope=col>{name}</th>" for name in head)
         rows = "".join(_row(stream) for stream in self.streams)
         title = f"Proof of {len(self.streams)} tables, {self.made_at:%Y-%m-%d %H:%M:%S} UTC, Tidegate {self.version}"
@@ -147,10 +178,11 @@ STYLE = (
     "@media print{body{margin:0;font-size:9px}}"
 )
 LEGEND = (
-    "<p><b>equal</b>: the whole table of this version was compared with its source, or repaired. <b>moved</b>: the "
-    "rows that the last load moved were compared. <b>different</b>: the last comparison found differences that were "
-    "neither repaired nor followed by a load of the whole table. <b>unproven</b>: nothing was compared since rows "
-    "landed.</p>"
+    "<p><b>equal</b>: the whole table of this version was compared with its source, or repaired, except for what is "
+    "named. <b>moved</b>: the rows that the last load moved were compared; <b>counted</b>: only counted. "
+    "<b>different</b>: the last comparison found differences that were neither repaired nor followed by a load of the "
+    "whole table. <b>unproven</b>: no comparison since the last rows were loaded. Versions are those that the last "
+    "load or comparison left or found; a later write by another program shows in the next comparison.</p>"
 )
 
 
@@ -183,6 +215,7 @@ def _proof(
     mended = repair is not None and (whole is None or repair.task_id > whole.task_id)
     complete = mended and repair is not None and not repair.result_payload.get("left")
     document, snapshot = position or (None, None)
+    moved = None if load is None else _comparison(load, equal=True)
     return StreamProof(
         stream=status.stream,
         source=status.source,
@@ -191,6 +224,7 @@ def _proof(
             status,
             snapshot,
             compared,
+            moved,
             repaired=str(repair.result_payload.get("snapshot")) if complete and repair is not None else None,
             renewed=renewed,
         ),
@@ -198,14 +232,20 @@ def _proof(
         loaded_through=status.loaded_through,
         position=document,
         whole=compared,
-        moved=None if load is None else _comparison(load, equal=True),
+        moved=moved,
         repaired_at=repair.finish_ts if repair is not None else None,
         repaired_rows=int(repair.result_payload.get("rows") or 0) if repair is not None else 0,
     )
 
 
-def _state(
-    status: StreamStatus, snapshot: str | None, whole: Comparison | None, *, repaired: str | None, renewed: bool
+def _state(  # noqa: PLR0913 - what it follows from
+    status: StreamStatus,
+    snapshot: str | None,
+    whole: Comparison | None,
+    moved: Comparison | None,
+    *,
+    repaired: str | None,
+    renewed: bool,
 ) -> Proven:
     """What is proven now.
 
@@ -218,26 +258,33 @@ def _state(
     versions = {repaired, whole.snapshot if whole is not None and whole.equal and whole.level != "counts" else None}
     if snapshot is not None and snapshot in versions:
         return Proven.EQUAL
-    return Proven.MOVED if status.verified else Proven.UNPROVEN
+    if not status.verified:
+        return Proven.UNPROVEN
+    return Proven.COUNTED if moved is not None and moved.level == "counts" else Proven.MOVED
 
 
 def _comparison(task: Any, *, equal: bool) -> Comparison:
     facts = task.result_payload
+    level = str(facts.get("level") or "moved")
+    compared = level != "counts"  # what was only counted has no fingerprint
     return Comparison(
         at=task.finish_ts,
-        level=str(facts.get("level") or "moved"),
+        level=level,
         equal=equal,
         snapshot=facts.get("snapshot"),
-        source=facts.get("source_fingerprint"),
-        table=facts.get("table_fingerprint"),
+        source=facts.get("source_fingerprint") if compared else None,
+        table=facts.get("table_fingerprint") if compared else None,
         not_covered=tuple(facts.get("columns_not_covered") or ()),
+        excluded=tuple(facts.get("columns_excluded") or ()),
+        quarantined=int(facts.get("rows_quarantined") or 0),
+        begin=facts.get("begin"),
     )
 
 
 def _row(stream: StreamProof) -> str:
-    shown = stream.whole if stream.proven in (Proven.EQUAL, Proven.DIFFERENT) else stream.moved
+    shown = stream.shown_comparison
     facts: tuple[Any, ...] = (stream.stream, stream.source, stream.target, str(stream.proven), stream.proven_at)
     facts += (shown.level if shown else None, stream.snapshot, stream.loaded_through)
     facts += (shown.source if shown else None, shown.table if shown else None)
-    facts += (", ".join(shown.not_covered) if shown else None, stream.repaired_rows or None)
+    facts += ("; ".join(shown.exceptions) if shown else None, stream.repaired_rows or None)
     return f"<tr>{''.join(f'<td>{html.escape(text_of(fact))}</td>' for fact in facts)}</tr>"

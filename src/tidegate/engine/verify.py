@@ -18,7 +18,7 @@ from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.position_state import unvouched
+from tidegate.core.position_state import begin_of, unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import load
@@ -220,7 +220,11 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         work.probe.verify_unchanged()
         payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
         payload |= {"level": str(level), "equal": difference.equal, "snapshot": work.recovered.table.snapshot}
-        payload |= {"columns_not_covered": list(work.probe.schema().not_covered)}
+        columns = work.probe.schema()
+        payload |= {"columns_not_covered": list(columns.not_covered), "columns_excluded": list(columns.excluded)}
+        payload |= {"rows_quarantined": difference.quarantined}
+        if work.recovered.loaded is not None and (begin := begin_of(work.recovered.loaded.state)):
+            payload |= {"begin": dict(begin)}
         if difference.fingerprints is not None:
             source, table = difference.fingerprints
             payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}

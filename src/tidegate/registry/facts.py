@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from tidegate.registry.newest import newest
-from tidegate.registry.recent import renewed
+from tidegate.registry.recent import compared_whole, renewed
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
@@ -49,7 +49,7 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     """Of every stream that the registry knows, by its uid."""
     sums, last = totals(connection), _last_good(connection)
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
-    compared, repaired = _last_tasks(connection, MEASURE), _last_tasks(connection, REPAIR)
+    compared, repaired = _last_tasks(connection, MEASURE, compared_whole()), _last_tasks(connection, REPAIR)
     found = {}
     streams = select(object_info.c.object_id, object_info.c.uid, object_info.c.created_ts)
     rows = connection.execute(streams).all()
@@ -108,8 +108,8 @@ def _partitions_created(connection: Connection, last: Mapping[int, Any]) -> dict
     return found
 
 
-def _last_tasks(connection: Connection, kind: str) -> dict[int, Any]:
-    """By stream its last task of this kind that ended and was of no single slice."""
+def _last_tasks(connection: Connection, kind: str, *which: ColumnElement[bool]) -> dict[int, Any]:
+    """By stream its last task of this kind that ended, was of no single slice, and fulfils the conditions."""
     newest = (
         select(func.max(tasks.c.task_id))
         .where(
@@ -117,6 +117,7 @@ def _last_tasks(connection: Connection, kind: str) -> dict[int, Any]:
             tasks.c.task_type == kind,
             tasks.c.extract_group_id.is_(None),
             tasks.c.finish_ts.is_not(None),
+            *which,
         )
         .correlate(object_info)
         .scalar_subquery()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, String, func, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, Row, String, and_, func, not_, select, type_coerce
 
 from tidegate.core.intervals import IntervalState
 from tidegate.core.outcome import Result
@@ -113,7 +113,8 @@ def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, 
     columns = (checksums.c.object_id, checksums.c.extract_group_id, checksums.c.partition_row_count)
     query = select(*columns, checksums.c.updated_ts).join(object_info).where(object_info.c.uid == uid)
     kept = connection.execute(query.order_by(checksums.c.extract_group_id.desc()).limit(limit)).all()
-    equal = last_tasks(connection, [uid], "measure_partition", tasks.c.result_payload["equal"].as_boolean().is_(True))
+    holds = tasks.c.result_payload["equal"].as_boolean().is_(True)
+    equal = last_tasks(connection, [uid], "measure_partition", compared_whole(), holds)
     proven_at = equal[uid].finish_ts if uid in equal else None
     loads = _last_loads(connection, uid)
     found: dict[str, tuple[int | None, IntervalState]] = {}
@@ -155,12 +156,19 @@ def checksum_period(connection: Connection, uid: str) -> str | None:
     return str(method.get("period")) if method.get("type") == "by_date" else None
 
 
+def compared_whole() -> ColumnElement[bool]:
+    """Of the tasks that compare, those that say something of a whole table: equal counts do not prove equal rows."""
+    payload = tasks.c.result_payload
+    counted = and_(payload["level"].as_string() == "counts", payload["equal"].as_boolean().is_(True))
+    return and_(payload["equal"].as_string().is_not(None), not_(counted))
+
+
 def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, Row[Any]]]:
     """By stream and type its last task that compared something: repairs, verified loads, and whole tables."""
     payload = tasks.c.result_payload
     compared: dict[str, ColumnElement[bool]] = {
         "repair": payload["rows"].as_string().is_not(None),
-        "measure_partition": payload["equal"].as_string().is_not(None),
+        "measure_partition": compared_whole(),
     }
     found: dict[str, dict[str, Row[Any]]] = {uid: {} for uid in uids}
     for kind in kinds:

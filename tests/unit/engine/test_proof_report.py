@@ -83,6 +83,44 @@ def test_a_difference_stays_until_it_is_repaired_or_found_no_more(registry):
     assert made(registry).proven is Proven.EQUAL
 
 
+def test_counts_that_agree_do_not_end_a_difference(registry):
+    publish(registry, load(), verified=True)
+    compared(registry, equal=False)
+    different = made(registry)
+    compared(registry, equal=True, level="counts")
+    found = made(registry)
+    assert (found.proven, found.proven_at) == (Proven.DIFFERENT, different.whole.at)
+    (facts,) = registry.facts().values()
+    assert facts.compared["equal"] is False
+    compared(registry, equal=False, level="counts")
+    compared(registry, equal=True)
+    assert made(registry).proven is Proven.EQUAL
+
+
+def test_a_load_that_was_only_counted_is_no_comparison(registry):
+    publish(registry, load(), verified=True)
+    done(registry, "load", rows=7, snapshot="77", verified=True, level="counts", source_fingerprint="tg1:7:0:0:0:0")
+    found = made(registry)
+    assert (found.proven, found.moved.level, found.moved.source) == (Proven.COUNTED, "counts", None)
+
+
+def test_what_a_comparison_leaves_open_is_named(registry):
+    publish(registry, load())
+    begin = {"column": "day", "value": "2025-01-01"}
+    open_ends = {"columns_not_covered": ["shape"], "columns_excluded": ["note"], "rows_quarantined": 7, "begin": begin}
+    done(registry, "measure_partition", equal=True, level="checksum", snapshot="77", **open_ends)
+    words = (
+        "7 rows of the source are in quarantine",
+        "only rows from day = 2025-01-01 on",
+        "column note: not read",
+        "column shape: no fingerprint",
+    )
+    found = made(registry)
+    assert (found.proven, found.shown_comparison.exceptions) == (Proven.EQUAL, words)
+    page = proof(registry, registry.status(), NOW).to_html()
+    assert all(word in page for word in words)
+
+
 def test_a_measure_of_partitions_is_no_comparison(registry):
     publish(registry, load())
     compared(registry, equal=True)

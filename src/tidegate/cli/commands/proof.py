@@ -16,7 +16,7 @@ from tidegate.errors import ConfigError
 if TYPE_CHECKING:
     from tidegate.engine.proof import StreamProof
 
-COLUMNS = ("stream", "proven", "when", "level", "loaded through", "not covered", "repaired")
+COLUMNS = ("stream", "proven", "when", "level", "version", "loaded through", "except", "repaired")
 
 
 def proof(
@@ -52,14 +52,15 @@ def proof(
 
 
 def _row(each: StreamProof) -> tuple[str, ...]:
-    shown = each.whole if each.proven in ("equal", "different") else each.moved
+    shown = each.shown_comparison
     return (
         each.stream,
         str(each.proven),
         moment(each.proven_at),
         shown.level if shown else "-",
+        each.snapshot or "-",
         each.loaded_through or "-",
-        ", ".join(shown.not_covered) if shown and shown.not_covered else "-",
+        ("; ".join(shown.exceptions) if shown else "") or "-",
         count(each.repaired_rows) if each.repaired_rows else "-",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,7 +28,9 @@ def status(request: Request) -> Response:
 
     def document() -> dict[str, Any]:
         found = recorded(project.config, project.lakes, registry.status(), datetime.now(UTC))
-        return {"streams": [each.to_dict() for each, _ in found]}
+        # Of a table that has rows only its quarantine could tell how many wait there.
+        known = (replace(each, rows_quarantined=None if each.sequence else 0) for each, _ in found)
+        return {"streams": [each.to_dict() for each in known]}
 
     return _answer(request, document)
 
