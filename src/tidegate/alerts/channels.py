@@ -9,7 +9,7 @@ from typing import Any
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing
 
-REFUSED = "the service did not take the message: it refused it, or cannot be reached"
+REFUSED = "the channel refused the message or cannot be reached"
 
 
 def send(name: str, url: str, title: str, body: str) -> str | None:

@@ -45,7 +45,7 @@ def handed_over(words: Sequence[str]) -> int | None:
         return 1
     answer, _ = message
     if "refused" in answer:
-        sys.stderr.write(f"{answer['refused']}: running here\n")
+        sys.stderr.write(f"{answer['refused']}: running without it\n")
         return None
     return int(answer["exit"])
 

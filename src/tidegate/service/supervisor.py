@@ -204,7 +204,7 @@ class Supervisor:
                 "(restart the service to use it)"
             )
         if request.get("project") != str(self.place.project):
-            return f"the service here is that of {self.place.project.name}"
+            return f"the service of this folder belongs to {self.place.project.name}"
         return None
 
     def _caller_said(self, connection: socket.socket, pid: int) -> None:
@@ -305,7 +305,8 @@ class Supervisor:
     def _checked(self, code: int) -> None:
         self._checking = None
         if code:
-            self.say(f"{self.place.project.name} was changed and is not valid: the service goes on with the one before")
+            name = self.place.project.name
+            self.say(f"{name} was changed and is not valid: the service keeps using the previous one")
             return
         self.say(f"{self.place.project.name} was changed: the service goes on with it")
         for kept in self._kept:

@@ -245,7 +245,7 @@ def test_the_schedule_goes_on_with_a_changed_project_once_it_is_valid(site):
     site.serve()
     site.until(lambda: "orders: loaded" in site.log())
     site.write(stream={"schedule": {"evry": "1s"}})
-    site.until(lambda: "is not valid: the service goes on with the one before" in site.log())
+    site.until(lambda: "is not valid: the service keeps using the previous one" in site.log())
     assert "did you mean 'every'?" in site.log()
     site.change()
     site.until(lambda: site.rows() == site.there())

@@ -181,7 +181,7 @@ def test_there_is_one_service_of_a_project(serving):
 
 @pytest.mark.parametrize(
     ("changed", "why"),
-    [({"version": "0.0.1"}, "is Tidegate"), ({"project": "/elsewhere/tidegate.yaml"}, "is that of tidegate.yaml")],
+    [({"version": "0.0.1"}, "is Tidegate"), ({"project": "/elsewhere/tidegate.yaml"}, "belongs to tidegate.yaml")],
 )
 def test_another_version_or_project_is_refused(serving, changed, why):
     request = caller._request(["run"], str(serving.place.project))
@@ -200,7 +200,7 @@ def test_a_refused_command_runs_without_the_service(tmp_path):
         for file in files:
             os.close(file)
         wire.send(connection, {"refused": "the service is of another version"})
-        assert call.communicate(timeout=30)[1] == "the service is of another version: running here\n"
+        assert call.communicate(timeout=30)[1] == "the service is of another version: running without it\n"
         assert call.returncode == 77
 
 
