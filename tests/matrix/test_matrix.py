@@ -34,6 +34,11 @@ SHAPES = re.compile(os.environ.get("TIDEGATE_MATRIX_SHAPES", ""))
 RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
 
 
+AS_PARQUET = {"http", "dlt"}
+"""Sources whose answers are kept as Parquet files before anything else sees them, and are run as such here; how answers
+become files is in `integration/api`."""
+
+
 def test_every_combination_is_in_the_matrix():
     run = {
         (flavour.source, flavour.name, kind, shape.name)
@@ -45,8 +50,20 @@ def test_every_combination_is_in_the_matrix():
         (one.source, one.flavour, one.table_format, shape.name)
         for one in combinations()
         for shape in shapes_of(one, SEED)
+        if one.source not in AS_PARQUET
     }
     assert run == accepted
+
+
+def test_what_is_run_as_parquet_is_accepted_no_further_than_parquet():
+    def ways(*sources):
+        return {
+            (one.strategy, one.method, one.writer, one.deletes, one.keyed)
+            for one in combinations()
+            if one.source in sources
+        }
+
+    assert ways(*AS_PARQUET) <= ways("files")
 
 
 def test_every_combination_is_run_by_one_flavour_of_its_kin():

@@ -31,7 +31,7 @@ def all_of_them() -> dict[Combination, tuple[str, ...]]:
     return dict(judged())
 
 
-def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa: PLR0911 - one a flavour
+def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa: C901, PLR0911 - one a flavour
     """A source of that flavour as a project states it."""
     place, _, envelope = combination.flavour.partition(", ")
     match combination.source, *place.split():
@@ -39,6 +39,10 @@ def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa:
             return {"connection": dialect, "query": "SELECT 1 AS id"}
         case "database", dialect:
             return {"connection": dialect, "table": "main.t"}
+        case "http", _:
+            return {"http": {"url": "https://h/rows", "paginator": "single_page"}}
+        case "dlt", _:
+            return {"dlt": "module:rows"}
         case "files", form, "with", "file_name":
             return {"path": "in", "format": form, "file_name": "source_file"}
         case "files", form:

@@ -75,10 +75,15 @@ class ApiSource(Source[ApiProbe]):
     def extraction(self, since: str | None) -> Extraction:
         """One pass from that state on."""
 
+    @classmethod
+    def flavours(cls) -> Iterator[Flavour]:
+        """Rows as files have them; what bounds them nobody but the API could know."""
+        yield Flavour(name=cls.kind, reads=cls.reads, bounds=frozenset())
+
     @property
     def flavour(self) -> Flavour:
-        """Rows as files have them; what bounds them nobody but the API could know."""
-        return Flavour(name=self.kind, reads=self.reads, bounds=frozenset())
+        """The only one."""
+        return next(self.flavours())
 
     def origin(self) -> Origin | None:
         """Nobody can name it as a dataset."""
