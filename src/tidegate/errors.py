@@ -24,6 +24,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
       WriteError                   the lake refused a write
         CommitConflict *           another writer committed in the meantime
         CommitUnknown *            the reply to a commit was lost
+        SparkLost *                Spark's process ended in the middle
         VersionGone                an older version of the table that is no longer kept
         RowsMoved                  rows moved out of partitions that the load did not compare
       VerifyFailed                 table and source differ after the write; not published, but visible on Delta
@@ -249,6 +250,16 @@ class CommitUnknown(WriteError):
     code = "commit_unknown"
     retryable = True
     default_hint = "Run again: the table itself shows whether the load was committed."
+
+
+class SparkLost(WriteError):
+    """Spark's process ended in the middle of the work; the next attempt starts another one."""
+
+    code = "spark_lost"
+    retryable = True
+    default_hint = (
+        "Run again. Was it killed for using too much memory? Change `spark: {conf: {spark.driver.memory: 4g}}` first."
+    )
 
 
 class VersionGone(WriteError):

@@ -17,6 +17,7 @@ from tidegate.engine.observers import Command, Observer, Subject, observed
 from tidegate.engine.reconcile import RecoveryState
 from tidegate.engine.stream import Stream
 from tidegate.registry.store import Registry
+from tidegate.spark.failures import told_as_lost
 from tidegate.spark.job_progress import watched
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class RunContext:
         """A separate session, released at the end of the block; see `SparkProvider.load_session`."""
         session = self.sessions.load_session(small=small)
         try:
-            yield session
+            with told_as_lost():
+                yield session
         finally:
             self.sessions.release(session)
 

@@ -29,6 +29,7 @@ from tidegate.engine.run_log import RunLog
 from tidegate.engine.stream import Stream
 from tidegate.errors import InternalError, RegistryError, TidegateError, interrupted
 from tidegate.registry.leases import Lease
+from tidegate.spark.failures import told_as_lost
 
 log = logging.getLogger("tidegate")
 
@@ -161,7 +162,7 @@ def _continues(last: LoadResult) -> bool:
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     try:
         return retrying(lambda why, wait: journal.retry(context.redact(why), wait))(
-            load.run, stream, context, lease, journal
+            told_as_lost()(load.run), stream, context, lease, journal
         )
     except Exception as error:  # the border of a stream: a bug must not take the others down
         if interrupted(error) or context.interrupted():

@@ -82,6 +82,8 @@ class Spark:
         """A process of the service has ended; if it kept the JVM, the next one who asks starts another."""
         if pid == self._keeper:
             self._keeper = None
+            if self._message is not None and "port" in self._message:
+                self.say("Spark's process ended; the next load starts it again")
             self._forget({"refused": "Spark ended"})
 
     def rest(self, now: float, idle_stop: float) -> None:
@@ -142,6 +144,10 @@ class Spark:
     def _forget(self, answer: Mapping[str, Any]) -> None:
         for connection in self._waiting:
             _answer(connection, answer)
+        for connection in self._users:  # each notices, and is no user of the next JVM
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._users = []
         if self._pipe is not None:
             self._pipe.close()
         self._pipe, self._message, self._wanted, self._waiting, self._retired = None, None, None, [], False

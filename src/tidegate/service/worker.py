@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +78,7 @@ def warm(place: Place, profile: str | None) -> int:
 
 
 def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], None]) -> int:
-    """Starts a JVM and keeps it until SIGTERM.
+    """Starts a JVM and keeps it until SIGTERM, or until it ends by itself.
 
     Args:
         tell: takes how to reach it, or why there is none.
@@ -98,8 +99,8 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
     # Its own handlers would only end the JVM of a command that is interrupted.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))  # Java ends with the pipe that this process holds
-    while True:
-        signal.pause()
+    jvm.wait()  # a JVM that was killed is noticed here, and reaped
+    return 1
 
 
 def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
@@ -166,7 +167,19 @@ class _Leased:
         connection.close()
         return None
 
-    def end(self) -> None:
-        with contextlib.suppress(OSError):
-            wire.send(self._connection, {"done": True})
+    @property
+    def held(self) -> bool:
+        """The service ends the connection when its JVM has ended, and otherwise says nothing more."""
+        try:
+            self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def end(self, *, well: bool = True) -> None:
+        if well:
+            with contextlib.suppress(OSError):
+                wire.send(self._connection, {"done": True})
         self._connection.close()

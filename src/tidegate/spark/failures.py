@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from traceback import walk_tb
 from urllib.parse import unquote
 
 from tidegate.core.refusals import marked_text
@@ -22,6 +23,7 @@ from tidegate.errors import (
     SourceError,
     SourceMoved,
     SourceUnavailable,
+    SparkLost,
     TidegateError,
     WriteError,
 )
@@ -50,12 +52,8 @@ _REASON = re.compile(
 )
 _NANOSECONDS = "nanos > 999999999 or < 0"
 _FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
+_DIED = re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
 _PROBLEMS = (
-    (
-        re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
-        "Spark's process ended",
-        "Was it killed for using too much memory? Change `spark: {conf: {spark.driver.memory: 4g}}`, then run again.",
-    ),
     (
         re.compile(
             r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAuthWithAWS|NoAwsCredentials"
@@ -148,6 +146,24 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
         raise translate(error, doing, warehouse) from error
 
 
+@contextmanager
+def told_as_lost() -> Iterator[None]:
+    """Turns what py4j raises where the JVM has died, wherever Spark was asked, into an error that says so.
+
+    Raises:
+        SparkLost: see there.
+    """
+    try:
+        yield
+    except Exception as error:
+        asked = any(
+            frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in walk_tb(error.__traceback__)
+        )
+        if isinstance(error, TidegateError) or not (asked and _DIED.search(everything(error))):
+            raise
+        raise SparkLost("Spark's process ended") from error
+
+
 def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
@@ -173,6 +189,8 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _CONFLICT.search(text):
         return CommitConflict(f"another writer committed while {doing}")
+    if _DIED.search(text):
+        return SparkLost(f"Spark's process ended while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)

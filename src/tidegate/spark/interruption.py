@@ -34,6 +34,6 @@ class Interruption:
         return True
 
     def give_back(self) -> None:
-        """The handlers of before; nothing if none was taken."""
-        while self._taken:
+        """The handlers of before; nothing if none was taken, or in a thread that may set none."""
+        while self._taken and threading.current_thread() is threading.main_thread():
             signal.signal(*self._taken.popitem())

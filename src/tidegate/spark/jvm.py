@@ -89,6 +89,16 @@ class Jvm:
         """Of its process."""
         return int(self._gateway.proc.pid)
 
+    @property
+    def alive(self) -> bool:
+        """False from when its process ended, by whatever."""
+        process = self._gateway.proc if self._gateway is not None else None
+        return process is None or process.poll() is None
+
+    def wait(self) -> None:
+        """Returns when its process has ended, by whatever."""
+        self._gateway.proc.wait()
+
     def end(self, patience: float = 20) -> None:
         """The process is gone when this returns; it is killed where it takes longer than so many seconds."""
         from pyspark import SparkContext  # noqa: PLC0415 - as above
@@ -97,8 +107,8 @@ class Jvm:
         self._interruption.give_back()
         if gateway is None:
             return
-        # PySpark would hand the next context to the JVM that ends here.
-        for reference in ("_gateway", "_jvm"):
+        # PySpark would hand the next context to the JVM that ends here, or take the one that died with it for active.
+        for reference in ("_gateway", "_jvm", "_active_spark_context"):
             setattr(SparkContext, reference, None)
         with contextlib.suppress(Exception):  # the JVM may be gone already, which is what is wanted
             gateway.shutdown()

@@ -11,6 +11,7 @@ import logging
 import re
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,8 @@ from urllib.parse import urlsplit
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive, sql
-from tidegate.spark.catalogs import close_catalogs
+from tidegate.spark.catalogs import close_catalogs, local_files
+from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
 from tidegate.spark.jvm import SECRET, Jvm, keep_secrets
 from tidegate.spark.shared import JvmSpec, SharedJvm, lease
@@ -109,6 +111,7 @@ class Sessions:
         self._jvm: Jvm | SharedJvm | None = None
         self._clones: list[SparkSession] = []
         self._lock = threading.Lock()
+        self._aborted = False
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +135,7 @@ class Sessions:
         A JVM of our own is killed, one that others use too is asked to drop the work, as a server is. On a session of
         the caller nothing ends.
         """
+        self._aborted = True  # a load that fails by it must not start another
         if self._jvm is not None:
             self._jvm.kill()
         self._interrupt()
@@ -149,6 +153,7 @@ class Sessions:
                 the call that starts it.
 
         Raises:
+            SparkLost: the Spark that was started here, or lent, has ended; the next call starts another.
             EnvironmentMissing: Java, a jar or a format's extensions are missing, Spark does not start, or it would
                 write a password into its event log.
             ConfigError: a setting that this Spark refuses.
@@ -157,17 +162,14 @@ class Sessions:
             # Two threads that import it at once get halves of it.
             from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
 
+            if self._jvm is not None and not self._jvm.alive and not self._aborted:
+                self._clones.clear()
+                self._drop()
             base = self._built or self._base(small=small)
         keep_secrets()
         try:
-            session = isolated(base)
-            if is_connect(session) or isinstance(self._jvm, SharedJvm):
-                self._clones.append(session)
-            self._need_jars(session)
-            self._need_extensions(session)
-            self._need_masked(session)
-            for key, value in self._runtime_conf():
-                session.conf.set(key, value)
+            with told_as_lost():
+                return self._prepared(base)
         except PySparkException as error:
             if error.getCondition() in ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"):
                 raise ConfigError(
@@ -177,6 +179,16 @@ class Sessions:
             raise _unreachable(self._remote or "the given session") from error
         except OSError as error:
             raise _unreachable(self._remote or self._master) from error
+
+    def _prepared(self, base: SparkSession) -> SparkSession:
+        session = isolated(base)
+        if is_connect(session) or isinstance(self._jvm, SharedJvm):
+            self._clones.append(session)
+        self._need_jars(session)
+        self._need_extensions(session)
+        self._need_masked(session)
+        for key, value in self._runtime_conf():
+            session.conf.set(key, value)
         return session
 
     def release(self, session: SparkSession) -> None:
@@ -193,13 +205,18 @@ class Sessions:
         for session in tuple(self._clones):
             self.release(session)
         with self._lock:
-            built, self._built = self._built, None
-            jvm, self._jvm = self._jvm, None
-            if built is not None and not isinstance(jvm, SharedJvm):
-                with contextlib.suppress(Exception):  # it may have died, which is what is wanted
-                    built.stop()
-            if jvm is not None:
-                jvm.end()
+            self._drop()
+            self._aborted = False
+
+    def _drop(self) -> None:
+        built, self._built = self._built, None
+        jvm, self._jvm = self._jvm, None
+        if built is not None and not isinstance(jvm, SharedJvm):
+            # It may have died, which is what is wanted and what PySpark warns of.
+            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+                built.stop()
+        if jvm is not None:
+            jvm.end()
 
     def _base(self, *, small: bool) -> SparkSession:
         if self._borrowed is not None:
@@ -303,19 +320,6 @@ class Sessions:
                     hint="Start Spark with this setting, matched by `spark.redaction.regex`, or with "
                     f"`{EVENT_LOG}=false`.",
                 )
-
-
-def local_files(catalog: str) -> dict[str, str]:
-    """Settings by which an Iceberg catalog writes files of this machine without a program started for each.
-
-    Hadoop starts two, 7 ms of a small load's 600 for each file. For Iceberg's catalogs alone and kept out of Hadoop's
-    cache: as the file system of all of Spark, the class in `LOCAL_FILES` does not list a folder behind a link.
-
-    Args:
-        catalog: the setting that makes it one, `spark.sql.catalog.<name>`.
-    """
-    key = f"{catalog}.hadoop.fs.file.impl"
-    return {key: "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem", f"{key}.disable.cache": "true"}
 
 
 def isolated(session: SparkSession) -> SparkSession:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidegate.errors import EnvironmentMissing
+from tidegate.errors import SparkLost
 from tidegate.spark.interruption import Interruption
 
 if TYPE_CHECKING:
@@ -79,8 +79,16 @@ class Lease(Protocol):
     def secret(self) -> str:
         """Of its gateway."""
 
-    def end(self) -> None:
-        """Nothing of this process uses it any longer. A process that dies without it leaves Spark at work."""
+    @property
+    def held(self) -> bool:
+        """False from when the JVM ended."""
+
+    def end(self, *, well: bool = True) -> None:
+        """Nothing of this process uses it any longer. A process that dies without it leaves Spark at work.
+
+        Args:
+            well: False of a JVM that does not answer, which then ends with its last user.
+        """
 
 
 Provider = Callable[[JvmSpec], Lease | None]
@@ -121,7 +129,7 @@ class SharedJvm:
         """The session of the context that runs there.
 
         Raises:
-            EnvironmentMissing: it does not answer.
+            SparkLost: it does not answer.
         """
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing pyspark takes a second
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
@@ -137,18 +145,26 @@ class SharedJvm:
             context = SparkContext(gateway=self._gateway, jsc=java, conf=SparkConf(_jconf=java.getConf()))
             session = SparkSession(context)
         except Exception as error:
-            self.end()
-            raise EnvironmentMissing(
+            self._detach(well=False)
+            raise SparkLost(
                 "the Spark of the service does not answer", hint="Run the command again, or with --local."
             ) from error
         self._take_signals()
         return session
 
+    @property
+    def alive(self) -> bool:
+        """False from when the JVM ended."""
+        return self._lease.held
+
     def end(self, patience: float = PATIENCE) -> None:
         """Detaches; the JVM goes on."""
+        del patience
+        self._detach(well=True)
+
+    def _detach(self, *, well: bool) -> None:
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
-        del patience
         gateway, self._gateway = self._gateway, None
         self._interruption.give_back()
         for reference in ("_gateway", "_jvm", "_active_spark_context"):
@@ -156,7 +172,7 @@ class SharedJvm:
         if gateway is not None:
             with contextlib.suppress(Exception):
                 gateway.close()
-        self._lease.end()
+        self._lease.end(well=well)
 
     def kill(self) -> None:
         """Ends nothing: the JVM is not ours. `Sessions.abort` interrupts what this process's sessions do."""

@@ -218,6 +218,35 @@ def test_a_killed_command_retires_the_spark_that_may_work_for_it(site):
     assert site.state()["spark"]["pid"] != before
 
 
+def test_a_spark_that_was_killed_is_replaced_for_commands_and_schedule(site):
+    site.write(stream={"schedule": {"every": "1s"}})
+    site.serve()
+    site.until(lambda: "orders: loaded" in site.log())
+    before = site.state()["spark"]["pid"]
+    os.kill(before, signal.SIGKILL)
+    site.until(lambda: not Path(f"/proc/{before}").exists())
+    site.change()
+    site.until(lambda: site.rows() == site.there())
+    assert site.state()["spark"]["pid"] != before
+    assert site.run("verify", "--level", "rows")[0] == 0
+    assert "error[" not in site.log()
+
+
+def test_a_command_that_lost_its_spark_goes_on_with_another(site):
+    site.serve("--no-schedule")
+    assert site.run("run")[0] == 0
+    site.change(500)
+    with site.start("run") as command:
+        site.until(lambda: (site.state()["spark"] or {}).get("users") == 1)
+        os.kill(site.state()["spark"]["pid"], signal.SIGKILL)
+        _, err = command.communicate(timeout=120)
+    assert command.returncode == 0, err
+    assert "attempt 2 of 3 after spark_lost: " in err
+    assert "internal" not in err
+    assert site.rows() == site.there()
+    assert site.run("verify", "--level", "rows")[0] == 0
+
+
 def test_two_commands_use_one_spark_side_by_side(site):
     site.serve("--no-schedule")
     assert site.run("run")[0] == 0

@@ -96,6 +96,21 @@ def test_after_a_user_that_was_killed_it_ends_with_its_last_user(service):
     assert service.state() is None
 
 
+def test_a_spark_that_was_killed_is_told_to_its_user_and_another_starts(service):
+    one = Caller(service, ASKED)
+    before = one.answer()["pid"]
+    os.kill(before, signal.SIGKILL)
+    os.waitpid(before, 0)
+    service.ended(before)
+    assert wire.receive(one.mine) is None, "its right to use it has ended"
+    other = Caller(service, {**ASKED, "user": {"spark.sql.shuffle.partitions": "3"}})
+    assert other.answer()["pid"] != before
+    one.leaves(well=False)
+    assert service.state()["users"] == 1, "who lost the first is no user of the second, which goes on"
+    other.leaves(well=True)
+    assert service.state() is not None
+
+
 def test_who_dies_while_it_waits_harms_nobody(service):
     waiting = Caller(service, ASKED)
     waiting.leaves(well=False)

@@ -11,6 +11,7 @@ from tidegate.errors import (
     SchemaRefused,
     SourceError,
     SourceUnavailable,
+    SparkLost,
     TidegateError,
     WriteError,
 )
@@ -125,7 +126,7 @@ def test_a_store_that_refuses_is_no_disk_that_is_full(text: str, said: str) -> N
 def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
     kind = type(name, (Exception,), {})
     found = translate(kind("Answer from Java side is empty"), "writing to lake.a.b")
-    assert type(found) is WriteError
+    assert type(found) is SparkLost
     assert found.message.startswith("Spark's process ended while")
     assert "spark.driver.memory" in found.hint
 
