@@ -41,6 +41,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any, ClassVar
 
 
@@ -345,7 +346,17 @@ INTERRUPTED = 130
 """The exit code of what Ctrl-C or SIGTERM has ended."""
 
 
+stopping = Event()
+"""Set once this process was asked to end. SQLite drops what is raised in a function that it calls, and says that the
+function failed: an error after that is no fault of the data."""
+
+
 def interrupted(error: BaseException | None) -> bool:
+    """Whether an error occurred only because of an interruption."""
+    return (error is not None and stopping.is_set()) or caused_by_interruption(error)
+
+
+def caused_by_interruption(error: BaseException | None) -> bool:
     """Whether an error occurred only while an interruption was being handled."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:  # a cause may lead back to its own error

@@ -39,7 +39,7 @@ from tidegate.cli.commands import (
     watch,
 )
 from tidegate.cli.shell import UNHARMED
-from tidegate.errors import INTERRUPTED, interrupted
+from tidegate.errors import INTERRUPTED, caused_by_interruption, stopping
 from tidegate.service.caller import COMMANDS as HANDED
 
 USAGE = 2
@@ -186,13 +186,14 @@ def _terminated_like_interrupted() -> Iterator[None]:
     tell = sys.unraisablehook
 
     def dropped(raised: sys.UnraisableHookArgs) -> None:
-        if not interrupted(raised.exc_value):
+        if not caused_by_interruption(raised.exc_value):
             tell(raised)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
-        if not interrupted(sys.exc_info()[1]):
+        stopping.set()
+        if not caused_by_interruption(sys.exc_info()[1]):
             raise KeyboardInterrupt
 
     before |= {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -201,6 +202,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = tell
+        stopping.clear()
         if signal.SIGALRM in before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():

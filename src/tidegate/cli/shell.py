@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
-from tidegate.errors import INTERRUPTED, InternalError, TidegateError
+from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
 from tidegate.spark import shared
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class Shell:
         except KeyboardInterrupt:
             return self._refuse("interrupted", f"interrupted. {UNHARMED}", "", INTERRUPTED)
         except TidegateError as error:
+            if interrupted(error):
+                return self._refuse("interrupted", f"interrupted. {UNHARMED}", "", INTERRUPTED)
             self._trace()
             hint = error.hint.replace("STREAM", self.stream) if self.stream else error.hint
             return self._refuse(error.code, error.message, hint, error.exit_code, error.context.get("more", ()))

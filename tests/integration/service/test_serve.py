@@ -247,6 +247,17 @@ def test_a_command_that_lost_its_spark_goes_on_with_another(site):
     assert site.run("verify", "--level", "rows")[0] == 0
 
 
+@pytest.mark.parametrize("where", [[], ["--local"]], ids=["service", "local"])
+def test_a_command_whose_stdout_is_closed_runs_and_says_nothing(site, where):
+    site.serve("--no-schedule")
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *TIDEGATE, "run", "--json", *where]
+    done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, check=False, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Traceback" not in done.stderr
+    assert "error[" not in done.stderr
+    assert site.rows() == site.there()
+
+
 def test_two_commands_use_one_spark_side_by_side(site):
     site.serve("--no-schedule")
     assert site.run("run")[0] == 0
