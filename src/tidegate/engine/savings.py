@@ -27,7 +27,8 @@ class StreamSavings(Shown):
 
     Args:
         runs: that loaded or found nothing new.
-        rows_read, bytes_read, seconds: of these runs together.
+        rows_read, bytes_read, seconds: of these runs together; bytes are None where rows were read and the source did
+            not say how large they are.
         table_rows: of the table now; None where nobody could tell, and then nothing is estimated.
         rows_full: what a full reload in place of each run would have read: an estimate, for the table may have been
             smaller.
@@ -39,7 +40,7 @@ class StreamSavings(Shown):
     stream: str
     runs: int
     rows_read: int
-    bytes_read: int
+    bytes_read: int | None
     seconds: float
     table_rows: int | None = None
     seconds_full: float | None = None
@@ -110,7 +111,7 @@ def _savings(
         stream=status.stream,
         runs=runs,
         rows_read=rows,
-        bytes_read=size,
+        bytes_read=None if rows and not size else size,
         seconds=round(seconds, 3),
         table_rows=known,
         seconds_full=round(took / most * known * runs, 1) if most and known is not None else None,

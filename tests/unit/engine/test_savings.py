@@ -27,5 +27,6 @@ def test_what_runs_read_is_added_up_and_a_reload_is_an_estimate(tmp_path):
 
 
 def test_nothing_is_estimated_of_a_table_that_nobody_knows():
+    assert StreamSavings(stream="a", runs=3, rows_read=10, bytes_read=None, seconds=1.0).bytes_full is None
     found = StreamSavings(stream="a", runs=3, rows_read=10, bytes_read=90, seconds=1.0)
     assert (found.rows_full, found.rows_saved, found.bytes_full) == (None, None, None)
