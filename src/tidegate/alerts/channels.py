@@ -12,16 +12,23 @@ from tidegate.errors import ConfigError, EnvironmentMissing
 REFUSED = "the channel refused the message or cannot be reached"
 
 
-def send(name: str, url: str, title: str, body: str) -> str | None:
-    """Sends a message now; None if the service took it, else why not.
+TYPES = {"opened": "warning", "repeated": "warning", "recovered": "success"}
+"""Of each kind of notice the type that a channel shows, for example by its colour."""
+
+
+def send(name: str, url: str, title: str, body: str, kind: str | None = None) -> str | None:
+    """Sends a message now; None if the channel took it, else why not.
+
+    Args:
+        kind: of the notice; None for a test.
 
     Raises:
         EnvironmentMissing: the extra `alerts` is not installed.
     """
     apprise = _apprise()
     try:
-        channel = _channel(name, url)
-        taken = channel.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT)
+        channel, shown = _channel(name, url), TYPES.get(kind or "", "info")
+        taken = channel.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT, notify_type=shown)
     except ConfigError as error:
         return error.message
     except Exception as error:  # noqa: BLE001 - a service of any kind; its text may hold the address

@@ -98,7 +98,7 @@ def deliver(config: Config, registry: Registry) -> int:
     channels = {name: each.url for name, each in config.alerts.channels.items() if each.url}
     sent = 0
     for notice in registry.incidents.claim(channels):
-        problem = send(notice.channel, channels[notice.channel], notice.title, notice.body)
+        problem = send(notice.channel, channels[notice.channel], notice.title, notice.body, notice.kind)
         if problem is None:
             registry.incidents.sent(notice)
             sent += 1

@@ -26,6 +26,7 @@ class Hook(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.taken.append((self.path, body["title"], body["message"]))
+        self.server.types = [*getattr(self.server, "types", []), body["type"]]
         self.send_response(self.server.status)
         self.end_headers()
 
@@ -83,6 +84,7 @@ def test_an_incident_is_one_message_then_repeats_and_one_at_its_end(tmp_path, ho
         assert look(opened).undelivered == ()
     titles = [title for _, title, _ in hook.taken]
     assert titles == ["orders: run failed", "orders: still: run failed", "orders: recovered: run failed"]
+    assert hook.types == ["warning", "warning", "success"]
     body = hook.taken[0][2]
     for part in ("table lake.shop.orders", "since: ", "why: source: refused", "run: tidegate history orders"):
         assert part in body
