@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from decimal import Decimal
 
 import pytest
@@ -12,6 +11,7 @@ pytest.importorskip("dlt")
 from integration.files.landing import good, idle, run
 from support.city_api import CityApi
 from support.kills import kill_at
+from support.served import served
 from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 
@@ -23,13 +23,7 @@ NEW = {"cursor_path": "at", "start_param": "since", "initial_value": "2020"}
 
 @pytest.fixture
 def api():
-    server = CityApi()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    yield from served(CityApi())
 
 
 def readings(api, **changes):

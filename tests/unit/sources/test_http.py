@@ -1,12 +1,11 @@
 """What the source `http` asks of an API, and what it takes for an answer."""
 
-import threading
-
 import pytest
 
 pytest.importorskip("dlt")
 
 from support.city_api import CityApi
+from support.served import served
 from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 from tidegate.sources._api.extraction import NotModified
 from tidegate.sources._api.rows import table_of
@@ -18,13 +17,7 @@ SECRET = "s3cr3t-t0ken"
 
 @pytest.fixture
 def api():
-    server = CityApi()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    yield from served(CityApi())
 
 
 def asked(api, path="/readings", *, since=None, increments=True, **request):
