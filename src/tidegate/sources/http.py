@@ -127,6 +127,12 @@ class Http(ApiSource):
         """The URL without its query."""
         return self.http.place
 
+    @property
+    def identity(self) -> str:
+        """Also what is asked for, but neither login nor headers."""
+        asked = (self.http.url, sorted(self.http.params.items()), self.http.body, self.http.records)
+        return f"{self.kind}:{self.label}:{hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
+
     def extraction(self, since: str | None) -> Extraction:
         """One pass over the pages."""
         return Extraction(make=self._made, label=self.label, since=since, whole=not self.increments)

@@ -14,7 +14,7 @@ from tidegate.sources._api.batches import Batches, Progress
 
 @pytest.fixture
 def batches(tmp_path):
-    found = Batches(tmp_path / "staging" / "orders")
+    found = Batches(tmp_path / "staging" / "orders", "http:a of orders")
     found.prepare()
     return found
 
@@ -86,8 +86,17 @@ def test_what_somebody_else_wrote_is_refused_by_name(batches):
         list(batches.after(0))
 
 
+def test_answers_of_another_source_are_never_its_own(batches):
+    batches.append(rows(1), Progress(), "a")
+    batches.put(rows(1), "a")
+    other = Batches(batches.folder, "http:b of orders")
+    with pytest.raises(SourceRefused, match="http:a of orders, not http:b of orders"):
+        list(other.after(0))
+    assert other.newest() is None
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SourceRefused, match="cannot be created") as caught:
-        Batches(tmp_path / "file" / "staging").prepare()
+        Batches(tmp_path / "file" / "staging", "x").prepare()
     assert "staging:" in caught.value.hint

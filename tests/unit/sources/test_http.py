@@ -110,6 +110,16 @@ def test_no_answer_at_all_is_told(api):
         asked(api, "/readings")
 
 
+def test_another_request_is_another_source_and_another_login_is_not(api):
+    def identity(**changes):
+        request = {"url": api.url + "/readings", "paginator": "single_page", **changes}
+        return Http(http=Request(**request), stream="s").identity
+
+    assert identity() == identity(auth={"type": "bearer", "token": SECRET}, headers={"X-Key": SECRET})
+    assert identity() != identity(params={"city": "b"})
+    assert SECRET not in identity(params={"k": SECRET})
+
+
 @pytest.mark.parametrize(
     ("records", "answer"), [("$.data", b'{"data": []}'), ("$.data[*]", b'{"data": []}'), (None, b"[]")]
 )

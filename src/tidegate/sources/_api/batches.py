@@ -57,6 +57,8 @@ class Batches:
     """The files of one stream: `batch-N.parquet` of what is new in an answer, `rows-DIGEST.parquet` of a whole one."""
 
     folder: Path
+    owner: str
+    """Whose answers these are: those of another source, or of another stream, are never taken for its own."""
 
     def prepare(self) -> None:
         """Makes the folder, which nobody else can read. Raises SourceRefused."""
@@ -91,12 +93,13 @@ class Batches:
         return path.name
 
     def newest(self) -> tuple[str, Progress] | None:
-        """Name and progress of the whole answer that came last; None before the first."""
+        """Name and progress of its own whole answer that came last; None before the first."""
         found = [path for path in self.folder.glob("rows-*.parquet") if SNAPSHOT.fullmatch(path.name)]
-        if not found:
-            return None
-        newest = max(found, key=lambda path: path.stat().st_mtime_ns)
-        return newest.name, self._about(newest)
+        for path in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            about = self._read(path)
+            if about.get("owner") == self.owner:
+                return path.name, Progress.of(about)
+        return None
 
     def schema(self, name: str) -> pa.Schema | None:
         """Columns and types of an answer; None where it is not kept."""
@@ -131,7 +134,10 @@ class Batches:
     def _publish(self, table: pa.Table, about: Progress, path: Path) -> None:
         """The file under its name, unless one of that name is there: the first one counts."""
         draft = self.folder / f".{uuid.uuid4().hex}.parquet"
-        metadata = {**(table.schema.metadata or {}), ABOUT: json.dumps(about.to_dict()).encode()}
+        metadata = {
+            **(table.schema.metadata or {}),
+            ABOUT: json.dumps({**about.to_dict(), "owner": self.owner}).encode(),
+        }
         try:
             parquet.write_table(table.replace_schema_metadata(metadata), draft)
             with draft.open("rb") as written:
@@ -150,15 +156,25 @@ class Batches:
             draft.unlink(missing_ok=True)
 
     def _about(self, path: Path) -> Progress:
+        found = self._read(path)
+        if found.get("owner") != self.owner:
+            raise SourceRefused(
+                f"{self.folder} holds answers of another source or stream: {found.get('owner')}, not {self.owner}",
+                hint="Choose another folder with `source: {staging: …}`, or move these files away and run a full "
+                "refresh.",
+            )
+        return Progress.of(found)
+
+    def _read(self, path: Path) -> Mapping[str, Any]:
         try:
-            found = parquet.read_metadata(path).metadata or {}
-            return Progress.of(json.loads(found[ABOUT]))
+            found: Mapping[str, Any] = json.loads((parquet.read_metadata(path).metadata or {})[ABOUT])
         except (OSError, ValueError, KeyError) as error:
             raise FileUnreadable(
                 f"{path} is damaged or was not written by Tidegate",
                 hint="Move it away; its rows are then requested from the API again.",
                 file=path.name,
             ) from error
+        return found
 
 
 def name_of(batch: int) -> str:

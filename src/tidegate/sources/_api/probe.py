@@ -30,6 +30,7 @@ class Api:
     Args:
         label: how people call it; without a secret.
         identity: see `Probe.identity`.
+        stream: the name of the stream.
         extract: one pass over the API from a cursor on; None for its beginning.
         folder: of the answers.
         types: under `columns:`.
@@ -39,6 +40,7 @@ class Api:
 
     label: str
     identity: str
+    stream: str
     extract: Callable[[str | None], Extraction]
     folder: Path
     types: Mapping[str, Type]
@@ -54,7 +56,7 @@ class ApiProbe(FilesProbe):
 
     def __init__(self, api: Api, spark: LazySpark) -> None:
         self._api = api
-        self._batches = Batches(api.folder)
+        self._batches = Batches(api.folder, f"{api.identity} of {api.stream}")
         self._batches.prepare()
         self._progress = Progress()
         where = Place(text=api.label, store=folder_of(str(api.folder)), pattern=BATCH, depth=0)

@@ -71,6 +71,11 @@ class ApiSource(Source[ApiProbe]):
     def label(self) -> str:
         """How people call what is asked; without a secret."""
 
+    @property
+    def identity(self) -> str:
+        """What makes it another source when it changes; see `Probe.identity`."""
+        return f"{self.kind}:{self.label}"
+
     @abstractmethod
     def extraction(self, since: str | None) -> Extraction:
         """One pass from that state on."""
@@ -95,7 +100,8 @@ class ApiSource(Source[ApiProbe]):
         spark = LazySpark(sparks)
         api = Api(
             label=self.label,
-            identity=f"{self.kind}:{self.label}",
+            identity=self.identity,
+            stream=self.stream,
             extract=self.extraction,
             folder=self.place,
             types=stated(self.columns),
