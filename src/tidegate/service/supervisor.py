@@ -110,12 +110,16 @@ class Supervisor:
             signal.signal(number, self._stop)
         self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
         self._begin()
+        ending = False
         try:
-            while not self._stopping or self._commands or any(each.pids for each in self._kept):
+            while not ending or self._commands or any(each.pids for each in self._kept):
                 for key, _ in self._selector.select(TICK):
                     key.data(key.fileobj)
                 self._reap()
                 self._tick()
+                if self._stopping and not ending:
+                    ending = True
+                    self._end_all()
         finally:
             (self.place.folder / "service.sock").unlink(missing_ok=True)
             self._spark.end()
@@ -133,7 +137,10 @@ class Supervisor:
             self._fork(lambda: worker.warm(self.place, self.options.profile))
 
     def _stop(self, *_: object) -> None:
+        """Only notes it: a signal comes at any moment, also between a process's start and the note of its number."""
         self._stopping = True
+
+    def _end_all(self) -> None:
         for kept in self._kept:
             kept.stop()
         for pid in (*self._commands, *([self._checking] if self._checking is not None else [])):

@@ -106,8 +106,11 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
 def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
     """The number of a new process that does the work, gets that signal when the supervisor dies, and cannot return."""
     parent = os.getpid()
+    # A signal that came before the new process has its own handlers would be lost in the supervisor's.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return pid
     code = 1
     try:
@@ -119,6 +122,7 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         code = work()
     except KeyboardInterrupt:
         code = INTERRUPTED
