@@ -89,6 +89,11 @@ def test_a_value_that_a_stated_type_does_not_hold_is_refused(value, kind):
         rows({"v": value}, v=kind)
 
 
+def test_bytes_in_a_text_are_base64_and_read_back_as_bytes():
+    assert rows({"v": b"\x00\xff", "n": {"b": b"\x00"}}, v="text") == [{"v": "AP8=", "n": '{"b":"AA=="}'}]
+    assert rows({"v": b"\x00\xff"}, {"v": "AP8="}, v="binary") == [{"v": b"\x00\xff"}] * 2
+
+
 def test_what_is_no_record_is_refused():
     with pytest.raises(SourceError, match="one is int"):
         table_of([[1, 2]], {})

@@ -15,6 +15,7 @@ What `columns:` states wins over all of that.
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
@@ -165,8 +166,11 @@ class Number(Decimal):
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, bytes):  # in a text, as JSON has them
+        return base64.b64encode(value).decode()
     if isinstance(value, Mapping | list | tuple):
-        return str(simplejson.dumps(value, separators=(",", ":"), ensure_ascii=False, use_decimal=True, default=str))
+        words = {"separators": (",", ":"), "ensure_ascii": False, "use_decimal": True, "encoding": None}
+        return str(simplejson.dumps(value, default=_text, **words))
     return str(value)
 
 
