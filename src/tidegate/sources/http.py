@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError
-from tidegate.sources._api.extraction import VALIDATORS, Extraction
+from tidegate.sources._api.extraction import VALIDATORS, Extraction, without_logins
 from tidegate.sources._api.source import ApiSource
 
 ONE_PAGE = "single_page"
@@ -70,7 +70,7 @@ class Request:
         if self.page_type not in PAGINATORS:
             raise ConfigError(
                 f"http: paginator: {self.page_type!r} is not one of {', '.join(PAGINATORS)}; it is never guessed, "
-                f"because a page that is not asked for would be missing without a word"
+                f"because a page that is not requested would be missing silently"
             )
         if self.auth is not None and self.auth.get("type") not in LOGINS:
             raise ConfigError(f"http: auth: needs a `type:` of {', '.join(LOGINS)}")
@@ -84,9 +84,8 @@ class Request:
 
     @property
     def place(self) -> str:
-        """The URL without its query, in which logins may be."""
-        parts = urlsplit(self.url)
-        return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        """The URL for people."""
+        return without_logins(self.url)
 
     def config(self, session: Any) -> dict[str, Any]:
         """The request for dlt's `rest_api`."""
@@ -131,7 +130,7 @@ class Http(ApiSource):
     def identity(self) -> str:
         """Also what is asked for, but neither login nor headers."""
         asked = (self.http.url, sorted(self.http.params.items()), self.http.body, self.http.records)
-        return f"{self.kind}:{self.label}:{hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
+        return f"{self.kind}:{self.label}:{_digest(asked)}"
 
     def extraction(self, since: str | None) -> Extraction:
         """One pass over the pages."""
@@ -145,7 +144,7 @@ class Http(ApiSource):
         known: dict[str, str] | None = None
         if self.http.conditional and self.http.page_type == ONE_PAGE and self.http.incremental is None:
             known = state.setdefault(VALIDATORS, {})
-            what = self._digest()
+            what = _digest((self.identity, self.columns))  # an answer to this request, with these types
             if known.get("of") != what:
                 known.clear()
                 known["of"] = what
@@ -159,10 +158,9 @@ class Http(ApiSource):
         )
         return rest_api_source(self.http.config(session), name="http")  # type: ignore[arg-type]
 
-    def _digest(self) -> str:
-        """Of what is asked and how it is kept: an answer to another request is not one that is known."""
-        asked = (self.http.url, self.http.params, self.http.body, self.http.records, self.columns)
-        return hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def _plain(value: Any) -> Any:

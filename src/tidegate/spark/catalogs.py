@@ -1,4 +1,4 @@
-"""The catalogs of a session: what they hold is closed here, since Spark makes them anew for each and closes none."""
+"""The catalogs of a session: closed here, since Spark creates them for each session and closes none."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Files(Strategy):
         files = _listed(probe)
         if files.progress is not None:
             raise ConfigError(
-                "a table cannot be taken over for an API: nobody knows which of its answers the table holds",
-                hint="Load it anew: `tidegate resync STREAM --replace --yes`.",
+                "a table that an API fills cannot be adopted: nothing shows which of its answers the table holds",
+                hint="Reload it: `tidegate resync STREAM --replace --yes`.",
             )
         listed = files.listing(None).ready
         taken = Manifest.of(replace(file, loaded=1) for file in listed.files.values())

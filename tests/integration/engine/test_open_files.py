@@ -1,4 +1,4 @@
-"""Spark makes the catalogs anew for each load's session and closes none: a service would run out of open files."""
+"""Spark creates catalogs for each load's session and closes none: a service would run out of open files."""
 
 import os
 import sqlite3

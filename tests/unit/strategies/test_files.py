@@ -99,6 +99,18 @@ def test_each_file_is_read_once(loads):
     assert loads.run() is None
 
 
+def test_the_answers_of_an_api_cannot_be_adopted():
+    """Which of them a table holds, only its own position says."""
+
+    class Answers(Folder):
+        progress = {"batch": 1}  # noqa: RUF012 - as a probe of an API has it
+
+    contents = {"batch-0000000001.parquet": "1"}
+    assert Files().adopted(Folder(contents))[1].files
+    with pytest.raises(ConfigError, match="cannot be adopted"):
+        Files().adopted(Answers(contents))
+
+
 def test_a_folder_without_files_is_nothing():
     assert Loads(Folder()).run() is None
 

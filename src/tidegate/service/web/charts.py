@@ -157,7 +157,7 @@ def _cells(
     names: Sequence[tuple[float, float, str]] = (),
     left: float = 0,
 ) -> Markup:
-    """Squares by column and row. Each state has a mark of its own, so that none is told by its colour alone."""
+    """Squares by column and row. Each state has its own mark, so that colour is never the only cue."""
     top = 16 if names else 0
     drawn = [f'<text x="{x + left:.0f}" y="{y + top:.0f}" class="axis">{escape(text)}</text>' for x, y, text in names]
     marks: dict[str, list[str]] = {}

@@ -24,7 +24,7 @@ from pyarrow import parquet
 from tidegate.errors import FileUnreadable, SourceRefused
 
 ABOUT = b"tidegate"
-BATCH = re.compile(r"batch-(\d{10})\.parquet")
+BATCH = re.compile(r"batch-\d{10}\.parquet")
 SNAPSHOT = re.compile(r"rows-[0-9a-f]{32}\.parquet")
 
 
@@ -78,8 +78,10 @@ class Batches:
             yield self._about(there[batch])
 
     def append(self, table: pa.Table, since: Progress, cursor: str) -> Progress:
-        """The next batch; where another process has written it meanwhile, that one."""
+        """The next batch; `since` where it is that one again, and another process's where that was first."""
         made = Progress(batch=since.batch + 1, cursor=cursor, content=digest(table))
+        if (made.content, made.cursor) == (since.content, since.cursor):
+            return since
         path = self.folder / name_of(made.batch)
         self._publish(table, made, path)
         return self._about(path)
@@ -128,8 +130,7 @@ class Batches:
                 path.unlink(missing_ok=True)
 
     def _numbered(self) -> dict[int, Path]:
-        found = ((BATCH.fullmatch(path.name), path) for path in sorted(self.folder.glob("batch-*.parquet")))
-        return {int(match[1]): path for match, path in found if match is not None}
+        return {number_of(path.name): path for path in self.folder.iterdir() if BATCH.fullmatch(path.name)}
 
     def _publish(self, table: pa.Table, about: Progress, path: Path) -> None:
         """The file under its name, unless one of that name is there: the first one counts."""
@@ -189,10 +190,8 @@ def number_of(name: str) -> int:
 
 def digest(table: pa.Table) -> str:
     """Changes when a row, a value, a type or the order of the rows does."""
-    found = hashlib.blake2b(digest_size=16)
     sink = pa.BufferOutputStream()
     plain = table.replace_schema_metadata(None).combine_chunks()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
-    found.update(sink.getvalue())
-    return found.hexdigest()
+    return hashlib.blake2b(sink.getvalue(), digest_size=16).hexdigest()

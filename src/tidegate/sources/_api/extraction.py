@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceUnavailable, TidegateError
@@ -65,6 +66,17 @@ class Extraction:
         from dlt.common import json  # noqa: PLC0415 - as above
 
         return str(json.typed_dumps(self._state))
+
+
+def without_logins(url: str) -> str:
+    """A URL without user and query, in which logins may be.
+
+    Example:
+        >>> without_logins("https://me:secret@api.example.com:8443/v1/rows?key=secret")
+        'https://api.example.com:8443/v1/rows'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def one_resource(found: Any, label: str) -> Any:

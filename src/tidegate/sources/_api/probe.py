@@ -13,10 +13,9 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.manifest import Listing, Manifest
 from tidegate.core.schema import Type
 from tidegate.errors import ColumnsUnknown, SourceError
-from tidegate.sources._api.batches import BATCH, Batches, Progress, digest, name_of, number_of
+from tidegate.sources._api.batches import BATCH, Batches, Progress, name_of, number_of
 from tidegate.sources._api.extraction import Extraction, NotModified
 from tidegate.sources._api.rows import like, table_of
-from tidegate.sources.files.listing import listed
 from tidegate.sources.files.probe import FilesProbe
 from tidegate.sources.shared.files.shape import FileFormat
 from tidegate.sources.shared.files.store import Place, folder_of
@@ -82,7 +81,7 @@ class ApiProbe(FilesProbe):
         with self._looking:
             since = Progress.of(state)
             self._batches.expire(self._api.keep, batch=since.batch)
-            last = ([since, *self._batches.after(since.batch)])[-1]
+            last = [since, *self._batches.after(since.batch)][-1]
             self._batches.drop_after(last.batch)
             self._progress = self._next(last)
 
@@ -102,19 +101,14 @@ class ApiProbe(FilesProbe):
         except NotModified:
             return last
         table = like(table, self._batches.schema(name_of(last.batch)))
-        cursor = extraction.state()
-        if not len(table) or (last.content, last.cursor) == (digest(table), cursor):
-            return last
-        return self._batches.append(table, last, cursor)
+        return self._batches.append(table, last, extraction.state()) if len(table) else last
 
     def listing(self, known: Manifest | None) -> Listing:
         """Every answer that is kept, or the whole one that the API gives now; asked once."""
         with self._looking:
-            if self._listing is None:
-                if not self._api.increments:
-                    self._place = replace(self._place, pattern=re.compile(re.escape(self._whole())))
-                self._listing = listed(self._place, timedelta(0), known)
-            return self._listing
+            if self._listing is None and not self._api.increments:
+                self._place = replace(self._place, pattern=re.compile(re.escape(self._whole())))
+            return super().listing(known)
 
     def _whole(self) -> str:
         """The name of the file with all rows that the API has now."""

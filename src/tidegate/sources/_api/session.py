@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import MutableMapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from dlt.common.jsonpath import compile_path
@@ -14,7 +13,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from tidegate.errors import SourceError, SourceRefused, SourceUnavailable
-from tidegate.sources._api.extraction import NotModified
+from tidegate.sources._api.extraction import NotModified, without_logins
 from tidegate.sources._api.rows import Number
 
 BUSY = (429, 500, 502, 503, 504)
@@ -85,7 +84,7 @@ class ApiSession(requests.Session):
             if error.response is not None:  # a hook of dlt's has looked at the status
                 self._refuse(error.response)
             raise SourceUnavailable(
-                f"{_place(request.url)} did not answer completely: {_reason(error)}",
+                f"{without_logins(request.url or '')} did not answer completely: {_reason(error)}",
                 hint="Run again; nothing was loaded. `http: {timeout: …, retries: …}` sets how long is tried.",
             ) from None
         if found.status_code == 304 and self._validators is not None:
@@ -99,7 +98,7 @@ class ApiSession(requests.Session):
     def _refuse(self, found: requests.Response) -> None:
         if found.status_code < 400:
             return
-        what = f"{_place(found.url)} answered {found.status_code} {found.reason}"
+        what = f"{without_logins(found.url)} answered {found.status_code} {found.reason}"
         if found.status_code in BUSY:
             raise SourceUnavailable(what, hint="Run again; nothing was loaded.")
         raise SourceRefused(what, hint="Correct `url:`, `params:` or `auth:` under `source: {http: …}`.")
@@ -110,14 +109,14 @@ class ApiSession(requests.Session):
             document = json.loads(found.content, parse_float=Number, parse_constant=_never)
         except ValueError as error:
             raise SourceError(
-                f"{_place(found.url)} answered with something that is not JSON",
+                f"{without_logins(found.url)} answered with something that is not JSON",
                 hint="Look at the answer, for example with curl; `url:` must name the API, not a page for people.",
             ) from error
         there = isinstance(document, list) if self._path is None else bool(self._path.find(document))
         if not there:
             where = "a list of records" if self._records is None else f"{self._records}, where the records should be"
             raise SourceError(
-                f"{_place(found.url)} answered without {where}",
+                f"{without_logins(found.url)} answered without {where}",
                 hint="Correct `records:` under `source: {http: …}` (`$` where the answer is one record); nothing was "
                 "loaded.",
             )
@@ -136,12 +135,6 @@ def _conditions(known: MutableMapping[str, str]) -> dict[str, str]:
     if "etag" in known:
         return {"If-None-Match": known["etag"]}
     return {"If-Modified-Since": known["date"]} if "date" in known else {}
-
-
-def _place(url: str | None) -> str:
-    """The URL without its query, in which logins may be."""
-    parts = urlsplit(url or "")
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _reason(error: requests.RequestException) -> str:
