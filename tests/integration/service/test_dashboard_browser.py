@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.dashboard import name, project, seeded
+from support.dashboard import project, seeded
+from support.registry_rows import name
 from tidegate.service.web.app import create_app
 from tidegate.service.web.server import serving
 from tidegate.service.web.settings import WebSettings

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from support.dashboard import name, project, seeded
+from support.dashboard import project, seeded
+from support.registry_rows import name
 from tidegate.engine.savings import StreamSavings, savings
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.dashboard import SECRET
+from support.registry_rows import SECRET
 from tidegate.service.web.openapi import document
 from unit.service.web.conftest import TOKEN, client_of
 

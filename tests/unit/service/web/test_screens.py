@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from support.dashboard import name, project, seeded
+from support.dashboard import project, seeded
+from support.registry_rows import name
 from tidegate.core.health import Health
 from tidegate.service.web.facts import StreamFilter
 from tidegate.telemetry.metrics import CONTENT_TYPE

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.dashboard import SECRET
+from support.registry_rows import SECRET
 from tidegate.errors import ConfigError
 from tidegate.service.web.settings import WebSettings
 from unit.service.web.conftest import TOKEN, client_of, logged_in
