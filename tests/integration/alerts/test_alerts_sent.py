@@ -107,7 +107,9 @@ def test_a_failed_run_reaches_mail_and_chat_and_so_does_its_end(tidegate, mail, 
     assert tidegate("alerts", "check").returncode == 0
     assert len(mail.taken) == len(hook.taken) == 1
     listed = json.loads(tidegate("alerts", "list", "--json").stdout)
-    assert [each["rule"] for each in listed["incidents"]] == ["run_failed"]
+    (incident,) = listed["incidents"]
+    assert incident["rule"] == "run_failed"
+    assert incident["opened_at"] <= incident["announced_at"]
 
 
 def test_the_test_command_tells_which_channel_did_not_take_it(tidegate, mail, hook):

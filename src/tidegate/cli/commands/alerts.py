@@ -117,5 +117,5 @@ def _result(found: Checked) -> dict[str, Any]:
 
 
 def _document(incident: Incident) -> dict[str, Any]:
-    times = {"opened_at": incident.opened_at.isoformat(), "told_at": incident.announced_at.isoformat()}
+    times = {"opened_at": incident.opened_at.isoformat(), "announced_at": incident.announced_at.isoformat()}
     return {**asdict(incident), **times}
