@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
@@ -51,8 +52,13 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction that may write: committed at the end, rolled back on any exception."""
-        with self._translated(), self._engine.begin() as connection:
-            yield connection
+        try:
+            with self._translated(), self._engine.begin() as connection:
+                yield connection
+        except KeyboardInterrupt as error:
+            # SQLite stays locked until the cursor ends that was interrupted, and the traceback holds it.
+            clear_frames(error.__traceback__)
+            raise
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
