@@ -20,7 +20,7 @@ from tidegate.engine.events import Stage
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.stream import Stream
-from tidegate.errors import SchemaRefused
+from tidegate.errors import ConfigError, SchemaRefused
 
 
 def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], None], some: bool = False) -> PlannedLoad:
@@ -51,6 +51,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         made = replace(made, position=replace(made.position, witness=kept))
         made = keep_loaded_columns(made) if some else made
         _refuse_irreplaceable(stream, made)
+        _refuse_layout(stream, made)
         save(made)
         work.journal.rows, work.journal.plan = changes.rows, made
         tell(made.write.reason)
@@ -74,6 +75,17 @@ def _refuse_irreplaceable(stream: Stream, plan: LoadPlan) -> None:
             hint="Use another target, or drop the table; its next load makes it with the new types.",
             column=plan.replaced[0],
         )
+
+
+def _refuse_layout(stream: Stream, plan: LoadPlan) -> None:
+    """Refuses a new table that its format cannot lay out so, before a row is read.
+
+    Raises:
+        ConfigError: every reason.
+    """
+    problems = stream.format.layout_problems(stream.policies.layout, plan.table) if plan.evolution.create else ()
+    if found := "; ".join(problem.removeprefix("layout: ") for problem in problems):
+        raise ConfigError(f"stream {stream.name!r}: layout: {found}", hint="Correct `layout:` in tidegate.yaml.")
 
 
 def keep_loaded_columns(plan: LoadPlan) -> LoadPlan:

@@ -23,6 +23,7 @@ VECTORS = "delta.enableDeletionVectors"
 # Two writers never both win.
 PROPERTIES = {"delta.isolationLevel": "Serializable"}
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\(.+\)", re.DOTALL)
+UNSUITABLE = frozenset({Kind.ARRAY, Kind.BINARY})
 # What no column of a Parquet file may be called: such names are kept in the log alone.
 _UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
 
@@ -46,10 +47,8 @@ def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = Fal
     Raises:
         ConfigError: the layout asks for what Delta does not have, or names a column that there is not.
     """
-    if layout.sort_by:
-        raise ConfigError(
-            "layout: sort_by is not supported on Delta", hint="Remove it; use OPTIMIZE … ZORDER BY to sort."
-        )
+    for problem in layout_problems(layout, schema):
+        raise ConfigError(f"layout: {problem}")
     columns = ", ".join(map(column_text, schema))
     parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
     if layout.partition_by:
@@ -65,17 +64,29 @@ def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = Fal
 
 
 def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[str]:
-    """Why Delta has no such layout of these columns; of any columns if none are given."""
+    """Why Delta has no such layout of these columns; of any columns if none are given.
+
+    Example:
+        >>> list(layout_problems(Layout(format_version=3)))
+        ['format_version is a setting of Iceberg tables; remove it']
+    """
     if layout.sort_by:
         yield "sort_by is not supported on Delta; remove it and use OPTIMIZE … ZORDER BY"
-    for expression in layout.partition_by:
-        if _TRANSFORM.fullmatch(expression.strip()):
+    if layout.format_version != Layout().format_version:
+        yield "format_version is a setting of Iceberg tables; remove it"
+    names = [expression.strip() for expression in layout.partition_by]
+    for name in names:
+        if _TRANSFORM.fullmatch(name):
             yield (
-                f"partition_by {expression!r} is a transform, which Delta does not have; use a column, which a "
+                f"partition_by {name!r} is a transform, which Delta does not have; use a column, which a "
                 f"`query:` can compute from another"
             )
         elif columns is not None:
-            yield from problem_of(lambda each=expression: _partition(each, columns))  # type: ignore[misc]
+            yield from problem_of(lambda each=name: _partition(each, columns))  # type: ignore[misc]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        yield f"partition_by has {twice} twice"
+    if columns is not None and names and set(columns.names) <= set(names):
+        yield "partition_by names every column of the table, and Delta needs one that is stored in files"
 
 
 def register(target: Target, location: str) -> tuple[str, ...]:
@@ -125,4 +136,11 @@ def _partition(expression: str, schema: Schema) -> str:
             f"layout: partition_by {expression!r} is a transform, which Delta does not have",
             hint="Use a column; a `query:` can compute one from another.",
         )
-    return sql.quote(known(name, schema, "partition_by"))
+    column = schema.find(known(name, schema, "partition_by"))
+    if column is not None and column.type.kind in UNSUITABLE:
+        raise ConfigError(
+            f"layout: partition_by {name!r} is of type {column.type}, whose values Delta cannot write into the name of "
+            f"a folder",
+            column=name,
+        )
+    return sql.quote(name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Receipt, Staging
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
@@ -39,6 +40,9 @@ GLOB = frozenset("[]{}*?\\")
 FEW_FILES = 10_000
 SHORT_LOG = {"spark.databricks.delta.snapshotPartitions": "1"}
 SMALL_TABLE = 200_000
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the folder of rows without a value."""
+TEXT = "string"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +83,11 @@ class DeltaStaging(Staging):
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
         with self._committing("writing to"):
-            self._writer(rows).mode("append").save(self.location)
+            self._writer(self._storable(rows)).mode("append").save(self.location)
 
     def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
         """Replaces every row, or every row of these partitions, whether they are whole files or not."""
-        writer = self._writer(rows).mode("overwrite")
+        writer = self._writer(self._storable(rows)).mode("overwrite")
         if parts is not None:
             writer = writer.option("replaceWhere", Spark().among(parts, self.plan.columns))
         with self._committing("writing to"):
@@ -101,7 +105,8 @@ class DeltaStaging(Staging):
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
         self._merged(
-            rows, merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+            self._storable(rows),
+            merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by),
         )
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
@@ -198,6 +203,10 @@ class DeltaStaging(Staging):
         options["overwriteSchema"] = "true"
         return wanted.write.format("delta").options(**options).partitionBy(*table.partition_by(snapshot))
 
+    def _storable(self, rows: DataFrame) -> DataFrame:
+        """The rows, whose reading ends at a text that would become NULL as the name of a partition's folder."""
+        return storable(rows, table.partition_by(self._log().snapshot()))
+
     def _number(self, prefix: str) -> dict[str, str]:
         return {f"{prefix}txnAppId": self.plan.uid, f"{prefix}txnVersion": str(self.plan.position.sequence)}
 
@@ -284,6 +293,26 @@ class DeltaStaging(Staging):
 
     def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return translated(f"{doing} {self.target}", self.location)
+
+
+def storable(rows: DataFrame, partition_by: Sequence[str]) -> DataFrame:
+    """The rows, whose reading ends where a partition's folder would not keep a text.
+
+    Source: Delta protocol, "Partition Value Serialization": an empty text is NULL.
+    """
+    texts = {
+        name for name in partition_by if name in rows.columns and rows.schema[name].dataType.simpleString() == TEXT
+    }
+    if not texts:
+        return rows
+    columns = []
+    for name in rows.columns:
+        quoted = sql.quote(name)
+        reason = marked(f"column {name!r} holds a text that Delta would store as NULL, because it partitions the table")
+        lost = f"{quoted} IN ('', {sql.string(NO_VALUE)})"
+        kept = f"CASE WHEN {lost} THEN CAST(raise_error({sql.string(reason)}) AS string) ELSE {quoted} END AS {quoted}"
+        columns.append(kept if name in texts else quoted)
+    return rows.selectExpr(*columns)
 
 
 def _within(values: Sequence[Mapping[str, str | None]], columns: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -41,6 +41,17 @@ _PLAIN_WORDS = {
 _NUMBERED_WORDS = frozenset({"bucket", "truncate"})
 VERSIONS = (2, 3)
 UNFIT = frozenset({Kind.FLOAT, Kind.ARRAY})
+_MOMENTS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+_EXACT = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.BINARY})
+# Source: Iceberg specification, "Partition Transforms".
+TRANSFORMED = {
+    "years": _MOMENTS | {Kind.DATE},
+    "months": _MOMENTS | {Kind.DATE},
+    "days": _MOMENTS | {Kind.DATE},
+    "hours": _MOMENTS,
+    "bucket": _EXACT | _MOMENTS | {Kind.DATE},
+    "truncate": _EXACT,
+}
 
 # Source: Iceberg, MetadataColumns.
 RESERVED = frozenset(
@@ -107,7 +118,7 @@ def order(target: Target, schema: Schema, layout: Layout) -> str:
     Raises:
         ConfigError: a column that there is not.
     """
-    wanted = ", ".join(sql.quote(known(name, schema, "sort_by")) for name in layout.sort_by)
+    wanted = ", ".join(sql.quote(_sortable(name, schema)) for name in layout.sort_by)
     distributed = "DISTRIBUTED BY PARTITION " if layout.partition_by else ""
     return f"ALTER TABLE {sql.table(target)} WRITE {distributed}LOCALLY ORDERED BY {wanted}"
 
@@ -171,7 +182,7 @@ def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[s
         for expression in layout.partition_by:
             yield from problem_of(lambda each=expression: _partition(each, columns))  # type: ignore[misc]
         for name in layout.sort_by:
-            yield from problem_of(lambda each=name: known(each, columns, "sort_by"))  # type: ignore[misc]
+            yield from problem_of(lambda each=name: _sortable(each, columns))  # type: ignore[misc]
 
 
 def evolve(
@@ -212,18 +223,42 @@ def location(target: Target, warehouse: str | None) -> str | None:
 def _partition(expression: str, schema: Schema) -> str:
     text = expression.strip()
     if schema.find(text):
-        return sql.quote(text)
+        return sql.quote(_scalar(text, schema, f"partition_by {text!r}"))
     found = _TRANSFORM.fullmatch(text)
     if found is None:
         return sql.quote(known(text, schema, "partition_by"))
     word, number, column = found["word"], found["number"], found["column"].strip()
     if _understood(word, number):
-        name = sql.quote(known(column, schema, "partition_by"))
+        name = sql.quote(_transformable(text, _PLAIN_WORDS.get(word, word), column, schema))
         return f"{word}({number}, {name})" if number else f"{_PLAIN_WORDS[word]}({name})"
     raise ConfigError(
         f"partition_by {expression!r} is not understood",
         hint="Use a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
     )
+
+
+def _sortable(name: str, schema: Schema) -> str:
+    return _scalar(known(name, schema, "sort_by"), schema, f"sort_by {name!r}")
+
+
+def _scalar(name: str, schema: Schema, where: str) -> str:
+    """The column's name. Raises ConfigError for an array, by which Iceberg neither partitions nor sorts."""
+    column = schema.find(name)
+    if column is not None and column.type.kind is Kind.ARRAY:
+        raise ConfigError(f"layout: {where} is of type {column.type}; Iceberg needs a single value", column=name)
+    return name
+
+
+def _transformable(text: str, word: str, name: str, schema: Schema) -> str:
+    """The column's name. Raises ConfigError if there is none, or its type is not one of the transform's."""
+    column = schema.find(known(name, schema, "partition_by"))
+    if column is not None and column.type.stored.kind not in TRANSFORMED[word]:
+        fitting = ", ".join(sorted(TRANSFORMED[word]))
+        raise ConfigError(
+            f"layout: partition_by {text!r} transforms a column of type {column.type}; {word} takes {fitting}",
+            column=name,
+        )
+    return name
 
 
 def _understood(word: str, number: str | None) -> bool:
