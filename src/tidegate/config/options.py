@@ -309,7 +309,9 @@ def _shares(cls: type[Any], values: Any) -> Any:
     """The entries of a section with its shares as numbers: pydantic reads a dataclass by its own hints."""
     if not isinstance(values, Mapping):
         return values
-    found = dict(values)
+    found, known = dict(values), fields(cls)
+    if (unknown := next((name for name in found if name not in known), None)) is not None:
+        raise ValueError(f"{unknown!r} is not a known key; {suggest(str(unknown), known)}")
     for name in found.keys() & {name for name, option in fields(cls).items() if option.hint == Fraction}:
         try:
             found[name] = fraction(found[name])

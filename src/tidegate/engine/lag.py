@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from tidegate import plugins
 from tidegate.config import Config
+from tidegate.core.connector import ConnectorState
 from tidegate.core.log import RESYNC
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble.assemble import streams
 from tidegate.engine.assemble.selection import Choice
+from tidegate.engine.kafka_connect import KafkaConnect
 from tidegate.engine.outcome import failure
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone, TidegateError
@@ -50,8 +52,19 @@ def _with_lag(status: StreamStatus, stream: Stream, redact: Callable[[str], str]
             if probe.log is None:
                 return status
             lag = probe.log.lag(state)
+        status = replace(status, lag_events=lag.events, lag_seconds=lag.seconds)
+        return _with_connector(status, stream)
     except TidegateError as error:
         shown = HistoryGone(error.message, hint=RESYNC) if isinstance(error, HistoryGone) else error
         problem = failure(stream, shown, redact).error
         return replace(status, lag_error=problem.to_dict() if problem else None)
-    return replace(status, lag_events=lag.events, lag_seconds=lag.seconds)
+
+
+def _with_connector(status: StreamStatus, stream: Stream) -> StreamStatus:
+    """With the replication slot that the stream or its connector reads, and the connector's state."""
+    status = replace(status, slot=stream.source.retained())
+    table = stream.source.captured
+    if table is None or table.options.url is None:
+        return status
+    found = KafkaConnect(table.options.url).state(table.name)
+    return replace(status, connector=found or ConnectorState(name=table.name, state="MISSING"))

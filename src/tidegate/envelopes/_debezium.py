@@ -46,6 +46,16 @@ def table_of(values: Sequence[bytes | None]) -> str | None:
     return next((found for each in reversed(values) if (found := origin.table_of(connect.loaded(each)))), None)
 
 
+def json_settings(unavailable: str) -> dict[str, str]:
+    """How a connector has to write JSON: with the schema, which says how each value is written."""
+    converters = {
+        f"{part}.converter{name}": value
+        for part in ("key", "value")
+        for name, value in (("", "org.apache.kafka.connect.json.JsonConverter"), (".schemas.enable", "true"))
+    }
+    return {**converters, "unavailable.value.placeholder": unavailable, "skipped.operations": "none"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """How messages are read.

@@ -51,6 +51,10 @@ class Debezium(MessageEnvelope):
         """
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
+    def connector_settings(self, order: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002 - all are there
+        """See `MessageEnvelope`."""
+        return debezium.json_settings(self.unavailable)
+
     def primed_with(self, messages: Sequence[Message]) -> Debezium:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))

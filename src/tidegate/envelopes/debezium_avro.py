@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit, urlunsplit
 
 from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Message
 from tidegate.core.ports.envelope import MessageEnvelope, TransactionMarkers
@@ -59,6 +60,22 @@ class DebeziumAvro(MessageEnvelope):
                 hint='Set `connections: {events: {kafka: "host:9092", registry: "http://host:8081"}}`.',
             )
         return replace(self, registry=url)
+
+    def connector_settings(self, order: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002 - all are there
+        """See `MessageEnvelope`; a login of the registry is a reference."""
+        url = urlsplit(self.registry or "")
+        converter = {"": "io.confluent.connect.avro.AvroConverter"}
+        converter[".schema.registry.url"] = urlunsplit(url._replace(netloc=url.netloc.rpartition("@")[2]))
+        if url.username:
+            converter[".basic.auth.credentials.source"] = "USER_INFO"
+            converter[".basic.auth.user.info"] = "${env:SCHEMA_REGISTRY_LOGIN}"
+        return {
+            **{f"{part}.converter{name}": value for part in ("key", "value") for name, value in converter.items()},
+            # Only names of schemas; a column whose name Avro cannot hold is an error of the converter.
+            "schema.name.adjustment.mode": "avro",
+            "unavailable.value.placeholder": self.unavailable,
+            "skipped.operations": "none",
+        }
 
     def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
         """The columns that the messages' schemas tell."""

@@ -15,6 +15,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _debezium as debezium
 from tidegate.envelopes import _events as events
 from tidegate.envelopes import _origin as origin
 from tidegate.envelopes import _schemas as schemas
@@ -70,6 +71,23 @@ class Flat(MessageEnvelope):
         found = (connect.fields_of(connect.loaded(each.value)) for each in messages)
         messages_fields = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
         return connect.schema_of(messages_fields, self.columns, table)
+
+    def connector_settings(self, order: Sequence[str]) -> Mapping[str, str]:
+        """See `MessageEnvelope`; the transform drops the event that empties a table."""
+        added = ["op", "table", "source.connector", *order, "transaction.id", "transaction.total_order"]
+        unwrap = {
+            "type": "io.debezium.transforms.ExtractNewRecordState",
+            "delete.tombstone.handling.mode": "rewrite",
+            "add.fields": ",".join(added),
+            "add.fields.prefix": self.prefix,
+        }
+        transforms = {f"transforms.unwrap.{name}": value for name, value in unwrap.items()}
+        return {
+            **debezium.json_settings(self.unavailable),
+            "skipped.operations": "t",
+            "transforms": "unwrap",
+            **transforms,
+        }
 
     def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""

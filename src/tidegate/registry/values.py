@@ -11,10 +11,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from tidegate.core.connector import ConnectorState
 from tidegate.core.display import Shown
 from tidegate.core.intervals import Gap
 from tidegate.core.outcome import Result
 from tidegate.core.position import Position
+from tidegate.core.retention import SlotRetention
 
 
 class Status(StrEnum):
@@ -101,6 +103,9 @@ class StreamStatus(Shown):
         lag_events: of a log, events after the table's position; None for other sources, and where nobody knows.
         lag_seconds: for how long the oldest of them has been there; 0 for none.
         lag_error: the error object of asking the log; None when it answered.
+        slot: what the server retains of its log for the stream or its connector, and how much of that was not read yet;
+            None where there is no replication slot.
+        connector: the state of the connector that fills its topic; None where the project states no URL to ask.
         due_at: when its schedule wants it to run next, or wanted it to; None without a schedule and while it runs.
         late: whether it has missed a whole turn of its schedule; None without one.
         rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
@@ -147,6 +152,8 @@ class StreamStatus(Shown):
     lag_events: int | None = None
     lag_seconds: int | None = None
     lag_error: Mapping[str, Any] | None = None
+    slot: SlotRetention | None = None
+    connector: ConnectorState | None = None
     due_at: datetime | None = None
     late: bool | None = None
     rows_quarantined: int | None = 0

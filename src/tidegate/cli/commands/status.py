@@ -15,7 +15,7 @@ from typer import Argument, Option
 from tidegate.cli.command import Exclude, Select, Stream
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import Table, count, yes
+from tidegate.cli.tables import Table, count, size, yes
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def _remarks(each: StreamStatus) -> list[str]:
         found.append(_error_text(each.last_error))
     if each.lag_error:
         found.append(f"its lag is unknown: {_error_text(each.lag_error)}")
+    found += _source_remarks(each)
     if each.problem:
         found.append(f"not all of it is known: {_error_text(each.problem)}")
     if each.late:
@@ -252,7 +253,17 @@ def moment(value: datetime | None) -> str:
 def _lag(stream: StreamStatus) -> str:
     known = [f"{count(stream.lag_events)} events"] if stream.lag_events is not None else []
     known += [f"{stream.lag_seconds} s"] if stream.lag_seconds is not None else []
+    known += [f"slot {size(stream.slot.behind)}"] if stream.slot is not None else []
     return ", ".join(known) or "-"
+
+
+def _source_remarks(each: StreamStatus) -> list[str]:
+    """What is wrong with the slot and the connector of a log."""
+    found = [each.slot.warning] if each.slot is not None and each.slot.warning else []
+    if each.connector is not None and each.connector.state != "RUNNING":
+        reason = f": {each.connector.reason}" if each.connector.reason else ""
+        found.append(f"connector {each.connector.name} is {each.connector.state}{reason}")
+    return found
 
 
 def _error_text(error: Any) -> str:

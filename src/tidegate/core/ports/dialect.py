@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
+from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Schema, Type
@@ -373,6 +374,10 @@ class Connectable(Dialect, Protocol):
     @abstractmethod
     def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
+
+    def captured(self, connection: Connection) -> CapturedDatabase | None:  # noqa: ARG002 - few are captured
+        """How Debezium captures the database of that connection so that no digit is lost; None where it does not."""
+        return None
 
 
 def doubled(text: str, mark: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from tidegate.core.log import Message
@@ -61,6 +61,14 @@ class MessageEnvelope(Envelope, Protocol):
         Rows: one an event that says something, see `core.ports.source.Log`; the columns of `schema` in order with its
             stored types.
         """
+
+    def connector_settings(self, order: Sequence[str]) -> Mapping[str, str] | None:  # noqa: ARG002 - few are Debezium's
+        """How a connector of Debezium has to write messages so that this envelope reads them; None where none can.
+
+        Args:
+            order: the fields of `source` by which events are ordered.
+        """
+        return None
 
     def primed_with(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use
         """The same, with the same answers, but faster for having seen these messages, the newest last."""

@@ -12,6 +12,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.connector import CapturedTable
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.origin import Origin
@@ -24,6 +25,7 @@ from tidegate.core.ports.capabilities import (
     RescuesColumns,
     TableVersions,
 )
+from tidegate.core.retention import SlotRetention
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Partition, Slice
 
@@ -211,6 +213,16 @@ class Source(Protocol[P]):
     @property
     def replication_slot(self) -> ReplicationSlot | None:
         """The log that its server retains until it is confirmed; None if it retains nothing for one reader."""
+        return None
+
+    def retained(self) -> SlotRetention | None:
+        """What the server retains of its log for the stream, or for the connector that fills its topic. Asks it."""
+        slot = self.replication_slot
+        return slot.retained() if slot is not None else None
+
+    @property
+    def captured(self) -> CapturedTable | None:
+        """The table whose changes a connector writes for it; None where there is no connector, or none is known."""
         return None
 
     def origin(self) -> Origin | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
@@ -192,6 +193,13 @@ class Mariadb(Connectable):
         from tidegate.dialects.mariadb.session import MariadbSession  # noqa: PLC0415 - the driver is optional
 
         return MariadbSession(self, connection)
+
+    def captured(self, connection: Connection) -> CapturedDatabase:
+        """By Debezium's connector for MariaDB, or for MySQL where the URL begins with `mysql://`."""
+        from tidegate.dialects.mariadb import debezium  # noqa: PLC0415 - few streams have a connector
+        from tidegate.dialects.mariadb.address import address_of  # noqa: PLC0415 - as above
+
+        return debezium.captured(connection.scheme, address_of(connection))
 
     def _plain(self, sql: str, column: Column) -> str:
         """The bytes in UTF-8 of a text in any character set, or of such bytes themselves."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
@@ -205,6 +206,13 @@ class Postgresql(Connectable):
         from tidegate.dialects.postgresql.session import PostgresqlSession  # noqa: PLC0415 - the driver takes 0.2 s
 
         return PostgresqlSession(self, connection)
+
+    def captured(self, connection: Connection) -> CapturedDatabase:
+        """By Debezium's connector for PostgreSQL."""
+        from tidegate.dialects.postgresql import debezium  # noqa: PLC0415 - few streams have a connector
+        from tidegate.dialects.postgresql.session import options_of  # noqa: PLC0415 - as above
+
+        return debezium.captured(options_of(connection))
 
     def _plain(self, sql: str, native: str) -> str:
         base = native.split("(", 1)[0].strip()

@@ -61,7 +61,7 @@ class PostgresqlSession(PreSnapshotSession):
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
-        self._options = _options(connection)
+        self._options = options_of(connection)
         self._main = self._connect()
         self._snapshot: str | None = None
         self._failed: TidegateError | None = None
@@ -275,7 +275,8 @@ class PostgresqlSession(PreSnapshotSession):
             raise self._failed from error
 
 
-def _options(connection: Connection) -> dict[str, str]:
+def options_of(connection: Connection) -> dict[str, str]:
+    """The parts of the URL, as libpq names them. Raises ConfigError, which does not show the URL."""
     scheme, found, rest = connection.url.partition("://")
     if not found:
         raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")

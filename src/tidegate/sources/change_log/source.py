@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.column_selection import ColumnSelection
+from tidegate.core.connector import CapturedTable, ConnectorOptions
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.origin import Origin, StoredFiles, Topic
@@ -23,6 +24,7 @@ from tidegate.core.ports.capabilities import ReplicationSlot
 from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, SparkProvider
+from tidegate.core.retention import SlotRetention
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
@@ -51,6 +53,7 @@ class ChangeLog(Source[LogProbe]):
             event that is left; or with a copy of the `table`, followed by its events from then on.
         transactions: Debezium's topic of transaction boundaries; a load then takes each transaction whole or not at
             all.
+        connector: the connector that fills the topic: what `tidegate connector` prints, and `tidegate status` asks.
         envelope: how an event is written, alone or with options.
         format: the format of the files; taken from the path's suffix unless given.
         options: options of the reader of the files, such as `{sep: ";"}` of CSV.
@@ -76,6 +79,7 @@ class ChangeLog(Source[LogProbe]):
     topic: str | None = None
     start: Start = Start.BEGINNING
     transactions: str | None = None
+    connector: ConnectorOptions | None = None
     envelope: Envelope | None = field(default=None, metadata={"plugin": "envelopes"})
     format: FileFormat | None = None
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
@@ -98,8 +102,9 @@ class ChangeLog(Source[LogProbe]):
             raise ConfigError("a change log needs exactly one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
         if self.start is not Start.BEGINNING and self.topic is None:
             raise ConfigError("`start:` is only for a topic")
-        if self.transactions is not None and self.topic is None:
-            raise ConfigError("`transactions:` is only for a topic")
+        for name in ("transactions", "connector"):
+            if getattr(self, name) is not None and self.topic is None:
+                raise ConfigError(f"`{name}:` is only for a topic")
         if self.slot is not None:
             self._check_slot()
             return
@@ -208,6 +213,22 @@ class ChangeLog(Source[LogProbe]):
         """That of `slot:`."""
         return self._slot()
 
+    def retained(self) -> SlotRetention | None:
+        """Of a topic, what its database retains for the connector, where `connector:` says which one it is."""
+        slot: ReplicationSlot | None = self._slot()
+        if self.connector is not None and self.database is not None and (table := self.captured) is not None:
+            slot = _connectors().slot_of(table, self.connections[self.database])
+        return slot.retained() if slot is not None else None
+
+    @property
+    def captured(self) -> CapturedTable | None:
+        """Of a topic whose table is stated."""
+        if self.topic is None:
+            return None
+        database = self.connections[self.database] if self.database is not None else None
+        found: CapturedTable | None = _connectors().captured(self._topic(), self.table, database, self.connector)
+        return found
+
     def jars(self) -> tuple[str, ...]:
         """What the log needs, and what the table needs."""
         rows = self._rows()
@@ -314,6 +335,13 @@ def _slots() -> Any:
     from tidegate.sources.change_log.slot import slot  # noqa: PLC0415 - as said
 
     return slot
+
+
+def _connectors() -> Any:
+    """What fills a topic."""
+    from tidegate.sources.change_log.topic import connector  # noqa: PLC0415 - a load needs none of it
+
+    return connector
 
 
 def _log_table() -> Any:
