@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tidegate.alerts.channels import send
 from tidegate.alerts.messages import body_of, title_of
-from tidegate.alerts.rules import Judgement, Situation, judge
+from tidegate.alerts.rules import OF_RUNS, Judgement, Situation, judge
 from tidegate.config import Config
 from tidegate.core.incidents import Alarm, Incident, evaluate
 from tidegate.core.ports.format import Format
@@ -22,6 +22,9 @@ from tidegate.registry.incidents import Notice
 from tidegate.registry.recent_history import RecentHistory
 from tidegate.registry.store import Registry
 from tidegate.registry.values import StreamStatus
+
+ENDED_BY_SUCCESS = ("run_failed", "checks_failed", "delete_guard", "late")
+"""Rules that are over once a run ends well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +54,12 @@ def check_alerts(config: Config, lakes: dict[str, Format], registry: Registry, n
         RegistryError: the registry does not answer.
         EnvironmentMissing: there is a message to send, and the extra `alerts` is not installed.
     """
-    streams = situations(config, lakes, registry, now)
+    known = registry.incidents.open()
+    streams = situations(config, lakes, registry, known, now)
     judged = {uid: judge(each, config.alerts.rules, now) for uid, each in streams.items()}
     alarms = {(alarm.rule, alarm.uid): alarm for each in judged.values() for alarm in each.alarms}
-    known = [each for each in registry.incidents.open() if each.uid in streams]
-    changes = evaluate(alarms.values(), _unknown(judged), known, now, config.alerts.repeat)
+    of_project = [each for each in known if each.uid in streams]
+    changes = evaluate(alarms.values(), _unknown(judged), of_project, now, config.alerts.repeat)
 
     def messages(kind: str, incident: Incident) -> Sequence[Notice]:
         alarm = alarms.get((incident.rule, incident.uid))
@@ -67,7 +71,9 @@ def check_alerts(config: Config, lakes: dict[str, Format], registry: Registry, n
     return Checked(**kept, sent=sent, undelivered=undelivered)
 
 
-def situations(config: Config, lakes: dict[str, Format], registry: Registry, now: datetime) -> dict[str, Situation]:
+def situations(
+    config: Config, lakes: dict[str, Format], registry: Registry, known: Sequence[Incident], now: datetime
+) -> dict[str, Situation]:
     """Every stream of the project by its uid; logs and tables are asked only where a rule needs them."""
     rules = config.alerts.rules
     listed = recorded(config, lakes, registry.status(), now)
@@ -79,7 +85,12 @@ def situations(config: Config, lakes: dict[str, Format], registry: Registry, now
     facts = registry.facts()
     for new in (each for each in statuses if each.uid not in facts):  # what never ran is late only from some time on
         registry.register(uid=new.uid, name=new.stream, source=new.source, target=new.target)
-    recent = registry.recent_history(queries=rules.query_slower is not None)
+    recent = registry.recent_history(
+        queries=rules.query_slower is not None, quarantines=_over_quarantine(statuses, rules.quarantine_over)
+    )
+    # A difference may be open for other reasons than a run.
+    goes_on = {each.uid: now for each in known if each.rule in OF_RUNS and each.rule != "verification_differs"}
+    told_at = registry.incidents.told(OF_RUNS) | goes_on
     return {
         status.uid: Situation(
             status=status,
@@ -88,6 +99,7 @@ def situations(config: Config, lakes: dict[str, Format], registry: Registry, now
             schedule=entry.schedule,
             tags=entry.tags,
             owner=entry.owner,
+            told_at=told_at.get(status.uid),
         )
         for status, (_, entry) in zip(statuses, listed, strict=True)
     }
@@ -107,6 +119,10 @@ def deliver(config: Config, registry: Registry) -> int:
     return sent
 
 
+def _over_quarantine(statuses: Sequence[StreamStatus], bound: int | None) -> set[str]:
+    return set() if bound is None else {each.uid for each in statuses if (each.rows_quarantined or 0) > bound}
+
+
 def _unknown(judged: Mapping[str, Judgement]) -> set[tuple[str, str]]:
     return {(rule, uid) for uid, each in judged.items() for rule in each.unknown}
 
@@ -117,9 +133,10 @@ def _messages(
     kind, incident, alarm = change
     if kind == "recovered" and not config.alerts.recovered:
         return []
-    where = f"table {stream.status.target}, project {config.name}"
+    where, success = f"table {stream.status.target}, project {config.name}", stream.status.last_success_at
+    by_success = incident.rule in ENDED_BY_SUCCESS and success is not None and success > incident.opened_at
     title = config.redact(title_of(kind, incident))
-    body = config.redact(body_of(kind, incident, alarm, where, now))
+    body = config.redact(body_of(kind, incident, alarm, where, success if by_success and success else now))
     return [
         Notice(channel=name, kind=kind, title=title, body=body)
         for name, channel in config.alerts.channels.items()

@@ -29,15 +29,16 @@ def title_of(kind: str, incident: Incident) -> str:
     return f"{incident.stream}: {words[kind]}"
 
 
-def body_of(kind: str, incident: Incident, alarm: Alarm | None, where: str, now: datetime) -> str:
+def body_of(kind: str, incident: Incident, alarm: Alarm | None, where: str, until: datetime) -> str:
     """The message; of a recovery without a command, since there is nothing to do.
 
     Args:
         where: the table and the project.
+        until: of a recovery when it was one.
     """
     lines = [f"stream: {incident.stream}, {where}"]
     if kind == "recovered":
-        lines += [f"since: {_moment(incident.opened_at)}, until {_moment(now)}", f"it was: {incident.why}"]
+        lines += [f"since: {_moment(incident.opened_at)}, until {_moment(until)}", f"it was: {incident.why}"]
         return "\n".join(lines)
     since = alarm.since if alarm is not None and alarm.since is not None else incident.opened_at
     lines += [f"since: {_moment(since)}", f"why: {incident.why}"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidegate.config.alerts import AlertRules
-from tidegate.core.health import Condition, Health, health
+from tidegate.core.display import short_duration
+from tidegate.core.health import Condition, late_at
 from tidegate.core.incidents import Alarm
 from tidegate.core.outcome import Result
 from tidegate.core.policies.schedule import Schedule
@@ -37,6 +38,7 @@ class Situation:
 
     Args:
         status: `lag_seconds` and `rows_quarantined` are None where nobody could tell.
+        told_at: when people were last told of a run that failed, or that it did no longer.
     """
 
     status: StreamStatus
@@ -45,6 +47,7 @@ class Situation:
     schedule: Schedule | None = None
     tags: tuple[str, ...] = ()
     owner: str | None = None
+    told_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +61,18 @@ class Judgement:
 def judge(stream: Situation, rules: AlertRules, now: datetime) -> Judgement:
     """What the rules say of a stream; a rule that is switched off says nothing."""
     alarms = tuple(alarm for alarm in _alarms(stream, rules, now) if _is_on(rules, alarm.rule))
-    unknown = frozenset(_unknown(stream)) - {alarm.rule for alarm in alarms}
-    return Judgement(alarms=alarms, unknown=unknown)
+    unknown = set(_unknown(stream))
+    if _told(stream, alarms):
+        alarms = tuple(alarm for alarm in alarms if alarm.rule != "failed_within")
+        unknown.add("failed_within")
+    return Judgement(alarms=alarms, unknown=frozenset(unknown - {alarm.rule for alarm in alarms}))
+
+
+def _told(stream: Situation, alarms: Iterable[Alarm]) -> bool:
+    """Whether another rule tells, or told, of the last run that failed: a failure is one message."""
+    failed, told = stream.recent.failed_at, stream.told_at
+    now = {alarm.rule for alarm in _of_last_run(stream)}
+    return any(alarm.rule in now for alarm in alarms) or (failed is not None and told is not None and failed <= told)
 
 
 def _is_on(rules: AlertRules, rule: str) -> bool:
@@ -99,7 +112,13 @@ def _of_last_run(stream: Situation) -> Iterator[Alarm]:
     if rule == "verification_differs":
         command = f"tidegate verify {_name(status)} --level rows"
     seen = status.acknowledged_at is not None
-    yield _alarm(stream, rule, _hinted(error_text, error.get("hint")), command, since=status.last_run_at, seen=seen)
+    since = min(_failing(stream, rule), default=status.last_run_at)
+    yield _alarm(stream, rule, _hinted(error_text, error.get("hint")), command, since=since, seen=seen)
+
+
+def _failing(stream: Situation, rule: str) -> list[datetime]:
+    """By each error of this rule when the first run began that failed so since the last success."""
+    return [at for code, at in stream.recent.failing.items() if BY_CODE.get(code, "run_failed") == rule]
 
 
 def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
@@ -112,33 +131,29 @@ def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Al
     if rules.lag_over is not None and status.lag_seconds is not None:
         lag = timedelta(seconds=status.lag_seconds)
         if lag > rules.lag_over:
-            why = f"its log is {lag} ahead of the table, more than {rules.lag_over}"
+            why = f"its log is {short_duration(lag)} ahead of the table, more than {short_duration(rules.lag_over)}"
             yield _alarm(stream, "lag_over", why, run, since=now - lag)
     last = recent.rows_at or status.loaded_at
     if rules.no_data_for is not None and last is not None and now - last > rules.no_data_for:
-        why = f"no row was loaded since {_minute(last)}, for more than {rules.no_data_for}"
+        why = f"no row was loaded since {_minute(last)}, for more than {short_duration(rules.no_data_for)}"
         yield _alarm(stream, "no_data_for", why, f"tidegate plan {_name(status)}", since=last)
 
 
 def _late_since(stream: Situation, now: datetime) -> datetime | None:
-    """Since when nothing was loaded of a stream that missed a turn of its schedule; None of one that is on time.
-
-    One that was never loaded is due for the first time after the registry has heard of it.
-    """
-    schedule, success, known = stream.schedule, stream.status.last_success_at, stream.facts.known_since
-    if schedule is None:
-        return None
-    if success is None:
-        return known if known is not None and schedule.late(schedule.first(known), now) else None
-    on_time = health(Condition(schedule=schedule, last_success_at=success), now) is Health.ON_TIME
-    return None if on_time else success
+    """When a stream became late, a whole turn of its schedule after it was due; None of one that is on time."""
+    status = stream.status
+    condition = Condition(
+        schedule=stream.schedule, last_success_at=status.last_success_at, registered_at=status.registered_at
+    )
+    since = late_at(condition)
+    return since if since is not None and since <= now else None
 
 
 def _of_history(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
     recent, history = stream.recent, f"tidegate history {_name(stream.status)}"
     failed = recent.failed_at
     if rules.failed_within is not None and failed is not None and now - failed <= rules.failed_within:
-        why = f"a load failed at {_minute(failed)}, within the last {rules.failed_within}"
+        why = f"a load failed at {_minute(failed)}, within the last {short_duration(rules.failed_within)}"
         yield _alarm(stream, "failed_within", why, history, since=failed)
     load, changes = recent.columns_changed
     if changes and recent.columns_at is not None and now - recent.columns_at <= EVENT_LASTS:
@@ -160,16 +175,33 @@ def _of_table(stream: Situation, rules: AlertRules) -> Iterator[Alarm]:
     waiting = status.rows_quarantined
     if rules.quarantine_over is not None and waiting is not None and waiting > rules.quarantine_over:
         why = f"{waiting:,} rows wait in quarantine, more than {rules.quarantine_over:,}"
-        yield _alarm(stream, "quarantine_over", why, f"tidegate quarantine show {name}")
+        since = _over_since(waiting, rules.quarantine_over, stream.recent.quarantined)
+        yield _alarm(stream, "quarantine_over", why, f"tidegate quarantine show {name}", since=since)
     compared = stream.facts.compared
     if compared is not None and not compared["equal"] and not _already(stream, "verification_differs"):
         rows = f"{compared.get('source_rows')} rows at the source, {compared.get('target_rows')} in the table"
         why = f"table and source differed when they were last compared: {rows}"
-        yield _alarm(stream, "verification_differs", why, f"tidegate verify {name} --level rows")
+        command = f"tidegate verify {name} --level rows"
+        yield _alarm(stream, "verification_differs", why, command, since=stream.facts.unequal_since)
     failed = stream.facts.maintenance_failed
     if failed is not None and status.held_by is None and status.paused_at is None:
         why = _hinted(f"{failed.get('code')}: {failed.get('message')}", failed.get("hint"))
-        yield _alarm(stream, "maintenance_failed", why, f"tidegate maintain {name}")
+        since = stream.facts.maintenance_failed_since
+        yield _alarm(stream, "maintenance_failed", why, f"tidegate maintain {name}", since=since)
+
+
+def _over_since(waiting: int, bound: int, added: Iterable[tuple[datetime, int]]) -> datetime | None:
+    """Since when more rows than the bound wait, at least: what was replayed in between only makes it earlier.
+
+    Args:
+        added: ends of runs that put rows into quarantine, and how many, newest first.
+    """
+    at = None
+    for ended_at, rows in added:
+        at, waiting = ended_at, waiting - rows
+        if waiting <= bound:
+            break
+    return at
 
 
 def _already(stream: Situation, rule: str) -> bool:

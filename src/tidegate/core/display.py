@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 NOTHING: tuple[object, ...] = (None, "", (), {})
@@ -96,3 +96,17 @@ def as_html(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns) if any(columns) else ""
     body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+
+
+def short_duration(span: timedelta) -> str:
+    """A duration in its two largest units.
+
+    Example:
+        >>> [short_duration(timedelta(minutes=each)) for each in (0.5, 5, 60, 3064)]
+        ['30 s', '5 min', '1 h', '2 d 3 h']
+    """
+    rest, found = max(int(span.total_seconds()), 0), []
+    for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, rest = divmod(rest, seconds)
+        found += [f"{number} {name}"] if number else []
+    return " ".join(found[:2]) or "0 s"

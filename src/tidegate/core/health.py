@@ -31,6 +31,7 @@ class Condition:
     Args:
         schedule: None where nobody said how often it runs.
         last_success_at: the end of its last run that loaded or found nothing new.
+        registered_at: when the registry first heard of it; None of a stream that it does not know.
         last_outcome: of its last run, a value of `Result`; None of one that never ran.
         running: somebody works on it now.
         paused: a person took it off its schedule.
@@ -38,6 +39,7 @@ class Condition:
 
     schedule: Schedule | None = None
     last_success_at: datetime | None = None
+    registered_at: datetime | None = None
     last_outcome: str | None = None
     running: bool = False
     paused: bool = False
@@ -47,8 +49,9 @@ def health(found: Condition, now: datetime) -> Health:
     """The first that applies of: running, paused, action required, error, delayed; else on time.
 
     A run that stopped on purpose waits for a person; one that failed is an error. Else the time since the last success
-    decides: delayed once a whole turn of the schedule was missed, an error once two were. A stream with a schedule that
-    was never loaded is delayed. Nothing is overdue of a stream without a schedule.
+    decides: delayed once a whole turn of the schedule was missed, an error once two were. One that was never loaded is
+    due for the first time after it was registered; one that is not registered is delayed, for nobody runs it. Nothing
+    is overdue of a stream without a schedule.
 
     Example:
         >>> from datetime import timedelta
@@ -71,12 +74,23 @@ def health(found: Condition, now: datetime) -> Health:
     return Health.DELAYED if missed else Health.ON_TIME
 
 
+def late_at(found: Condition) -> datetime | None:
+    """When a whole turn of the schedule has passed without a success, in the past or to come.
+
+    None without a schedule, and of a stream that was neither loaded nor registered.
+    """
+    schedule, success = found.schedule, found.last_success_at
+    if schedule is None or (success is None and found.registered_at is None):
+        return None
+    due = schedule.first(found.registered_at) if success is None else schedule.after(success, success)
+    return schedule.after(due, due)
+
+
 def _missed(found: Condition, now: datetime) -> int:
     """Whole turns of the schedule that passed without a success, counted up to two."""
     if found.schedule is None:
         return 0
-    if found.last_success_at is None:
+    first = late_at(found)
+    if first is None:
         return 1
-    due = found.schedule.after(found.last_success_at, found.last_success_at)
-    first = found.schedule.after(due, due)
     return int(first <= now) + int(found.schedule.after(first, first) <= now)

@@ -35,6 +35,7 @@ class Incident:
     """An alarm that people were told of.
 
     Args:
+        opened_at: when what is wrong began; when it was first noticed where nobody can tell.
         announced_at: when the last message about it was made.
     """
 
@@ -91,4 +92,11 @@ def _again(alarm: Alarm, before: Incident, now: datetime, repeat: timedelta) -> 
 
 
 def _incident(alarm: Alarm, now: datetime) -> Incident:
-    return Incident(rule=alarm.rule, uid=alarm.uid, stream=alarm.stream, why=alarm.why, opened_at=now, announced_at=now)
+    return Incident(
+        rule=alarm.rule,
+        uid=alarm.uid,
+        stream=alarm.stream,
+        why=alarm.why,
+        opened_at=alarm.since or now,
+        announced_at=now,
+    )

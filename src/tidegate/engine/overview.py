@@ -103,15 +103,7 @@ def _recorded(
     for entry in entries:
         if entry.is_pattern:
             found += [(each, entry) for each in ran if _is_from_pattern(entry, each)]
-    return [
-        (replace(status, health=health_of(status, one.schedule, now), due_at=_due_at(status, one.schedule, now)), one)
-        for status, one in found
-    ]
-
-
-def _due_at(status: StreamStatus, schedule: Schedule | None, now: datetime) -> datetime | None:
-    idle = schedule is not None and status.held_by is None and status.paused_at is None
-    return schedule.due_at(status.last_run_at, now) if schedule is not None and idle else None
+    return [(_with_schedule(status, one.schedule, now), one) for status, one in found]
 
 
 def _of_entry(
@@ -160,10 +152,11 @@ def _with_quarantine(listed: ListedStream, redact: Callable[[str], str]) -> Stre
 
 def _with_schedule(status: StreamStatus, schedule: Schedule | None, now: datetime) -> StreamStatus:
     status = replace(status, health=health_of(status, schedule, now))
-    if schedule is None or status.held_by is not None:
+    if schedule is None or status.held_by is not None or status.paused_at is not None:
         return status
-    due_at = schedule.due_at(status.last_run_at, now)
-    return replace(status, due_at=due_at, late=schedule.late(due_at, now))
+    due_at = schedule.due_at(status.last_run_at, status.registered_at or now)
+    known = status.last_run_at is not None or status.registered_at is not None
+    return replace(status, due_at=due_at, late=schedule.late(due_at, now) if known else None)
 
 
 def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) -> Health:
@@ -171,6 +164,7 @@ def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) ->
     found = Condition(
         schedule=schedule,
         last_success_at=status.last_success_at,
+        registered_at=status.registered_at,
         last_outcome=status.last_outcome,
         running=status.held_by is not None,
         paused=status.paused_at is not None,

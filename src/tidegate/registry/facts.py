@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
+from tidegate.registry.beginnings import maintenance_failing, unequal
 from tidegate.registry.newest import newest
 from tidegate.registry.recent import compared_whole, renewed
 from tidegate.registry.tables import checksums, object_info, runs, tasks
@@ -31,9 +32,10 @@ class RunFacts:
         partitions_created: partitions that this run saw for the first time; None where the stream has none.
         maintenance: what the last maintenance that ended well told of its tables.
         maintenance_failed: the error of the last maintenance; None if it ended well.
+        maintenance_failed_since: when the first one failed since one that ended well.
         compared: what the last comparison of the whole table told; None if it differed and was repaired or loaded as a
             whole since.
-        known_since: when the registry first heard of the stream.
+        unequal_since: when the first such comparison ended that found a difference; None while none is known.
     """
 
     totals: Totals = field(default_factory=dict)
@@ -41,8 +43,9 @@ class RunFacts:
     partitions_created: int | None = None
     maintenance: Mapping[str, Any] | None = None
     maintenance_failed: Mapping[str, Any] | None = None
+    maintenance_failed_since: datetime | None = None
     compared: Mapping[str, Any] | None = None
-    known_since: datetime | None = None
+    unequal_since: datetime | None = None
 
 
 def facts(connection: Connection) -> dict[str, RunFacts]:
@@ -51,14 +54,17 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
     compared, repaired = _last_tasks(connection, MEASURE, compared_whole()), _last_tasks(connection, REPAIR)
     found = {}
-    streams = select(object_info.c.object_id, object_info.c.uid, object_info.c.created_ts)
+    streams = select(object_info.c.object_id, object_info.c.uid)
     rows = connection.execute(streams).all()
     last_compared = {row.uid: compared[row.object_id] for row in rows if row.object_id in compared}
     differed = {
         uid: task.finish_ts for uid, task in last_compared.items() if _whole(task) and not task.result_payload["equal"]
     }
     superseded = renewed(connection, differed)
-    for object_id, uid, created_ts in rows:
+    broken = [number for number, task in done.items() if task.status_cd == Status.ERROR]
+    failing = maintenance_failing(connection, broken)
+    unlike = unequal(connection, [row.object_id for row in rows if row.uid in differed])
+    for object_id, uid in rows:
         kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
         since = measured is not None and (repair is None or repair.task_id < measured.task_id)
         holds = since and measured is not None and _whole(measured) and uid not in superseded
@@ -70,8 +76,9 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
             partitions_created=created.get(object_id),
             maintenance=payload if kept is not None and not failed else None,
             maintenance_failed=payload.get("error", {}) if failed else None,
+            maintenance_failed_since=failing.get(object_id),
             compared=measured.result_payload if holds and measured is not None else None,
-            known_since=created_ts,
+            unequal_since=unlike.get(object_id) if holds else None,
         )
     return found
 

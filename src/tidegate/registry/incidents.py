@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from tidegate.core.incidents import Changes, Incident
 from tidegate.registry.database import Database, upsert
@@ -78,6 +78,12 @@ class Incidents:
                 row for row in connection.execute(select(notices).where(waiting & free)) if row.channel in channels
             ]
             return [_notice(row) for row in found if _claimed(connection, row, now)]
+
+    def told(self, rules: Collection[str]) -> dict[str, datetime]:
+        """By stream when the last message about one of these rules was made; its uid is the key."""
+        last = select(notices.c.uid, func.max(notices.c.created_ts)).where(notices.c.rule.in_(rules))
+        with self._database.read() as connection:
+            return {uid: at for uid, at in connection.execute(last.group_by(notices.c.uid))}  # noqa: C416 - as rows are
 
     def sent(self, notice: Notice) -> None:
         """The message was delivered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Self, TypeVar
 
 from sqlalchemy import Connection
@@ -160,10 +160,10 @@ class RegistryReader:
         with self._database.read() as connection:
             return run_facts(connection)
 
-    def recent_history(self, *, queries: bool = False) -> dict[str, RecentHistory]:
-        """What alerts ask of the last hours of every stream, by its uid; how long queries took only on request."""
+    def recent_history(self, *, queries: bool = False, quarantines: Collection[str] = ()) -> dict[str, RecentHistory]:
+        """What alerts ask of the last hours of every stream, by its uid; of queries and quarantines only on request."""
         with self._database.read() as connection:
-            return recent_history(connection, queries=queries)
+            return recent_history(connection, queries=queries, quarantines=quarantines)
 
     def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from tidegate.core.outcome import Result
+from tidegate.registry.beginnings import BAD, failing, quarantined
 from tidegate.registry.tables import object_info, plans, positions, runs
 
-BAD = (Result.FAILED, Result.STOPPED)
 QUERIES = ("detect", "verify")
 """Stages that consist of queries to source and table."""
 RUNS = 11
@@ -25,36 +25,44 @@ class RecentHistory:
     Args:
         rows_at: when a run last loaded a row.
         failed_at: when a run last failed.
+        failing: by error code when the first run began that failed so since the last one that ended well.
         columns_changed: by the newest load: its id, and the changes; empty for none.
         columns_at: when that load was recorded.
         query_seconds: of its last good runs, newest first; empty unless asked for.
+        quarantined: ends of its last runs that put rows into quarantine, and those rows, newest first; as above.
     """
 
     rows_at: datetime | None = None
     failed_at: datetime | None = None
+    failing: Mapping[str, datetime] = field(default_factory=dict)
     columns_changed: tuple[str, tuple[Mapping[str, Any], ...]] = ("", ())
     columns_at: datetime | None = None
     query_seconds: tuple[float, ...] = ()
+    quarantined: tuple[tuple[datetime, int], ...] = ()
 
 
-def recent_history(connection: Connection, *, queries: bool) -> dict[str, RecentHistory]:
+def recent_history(connection: Connection, *, queries: bool, quarantines: Collection[str]) -> dict[str, RecentHistory]:
     """Of every stream, by its uid.
 
     Args:
         queries: also how long the queries of the last runs took.
+        quarantines: the streams of which also their last quarantined rows are asked for, by uid.
     """
     moved = (runs.c.outcome == Result.LOADED) & (runs.c.row_count > 0)
     rows_at, failed_at = _newest(connection, moved), _newest(connection, runs.c.outcome.in_(BAD))
     loads, took = _newest_loads(connection), _query_seconds(connection) if queries else {}
+    since = failing(connection)
     found = {}
     for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)).all():
         load = loads.get(object_id)
         found[uid] = RecentHistory(
             rows_at=rows_at.get(object_id),
             failed_at=failed_at.get(object_id),
+            failing=since.get(object_id, {}),
             columns_changed=("", ()) if load is None else (load.load_id, _changes(load.plan)),
             columns_at=None if load is None else load.recorded_ts,
             query_seconds=tuple(took.get(object_id, ())),
+            quarantined=quarantined(connection, object_id) if uid in quarantines else (),
         )
     return found
 

@@ -106,12 +106,15 @@ class StreamStatus(Shown):
         slot: what the server retains of its log for the stream or its connector, and how much of that was not read yet;
             None where there is no replication slot.
         connector: the state of the connector that fills its topic; None where the project states no URL to ask.
-        due_at: when its schedule wants it to run next, or wanted it to; None without a schedule and while it runs.
-        late: whether it has missed a whole turn of its schedule; None without one.
+        due_at: when its schedule wants it to run next, or wanted it to; None without one, and while it runs or is
+            paused.
+        late: whether it has missed a whole turn of its schedule; of one that never ran, since it was registered. None
+            where nothing is due, and of a stream that never ran and is not registered.
         rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
         problem: the error object of something else that could not be asked; None when everything could.
         health: its state against its schedule (`core.health.Health`); None where only the registry was asked.
         paused_at, paused_by: when it was taken off its schedule, and by whom; None while it is not.
+        registered_at: when the registry first heard of it; None of a stream that it does not know.
         acknowledged_at, acknowledged_by: when a person has seen the error of its last run, and who; else None.
     """
 
@@ -161,6 +164,7 @@ class StreamStatus(Shown):
     health: str | None = None
     paused_at: datetime | None = None
     paused_by: str | None = None
+    registered_at: datetime | None = None
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
 

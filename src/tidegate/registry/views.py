@@ -207,6 +207,7 @@ def _stream_status(row: Row[Any], position: Row[Any] | None, run: _LastRun | Non
         verified=position.verified if position is not None else None,
         verified_through=row.verified_through,
         verified_at=row.verified_ts,
+        registered_at=row.created_ts,
         last_run_id=run.run_id if run else None,
         last_run_at=run.started_ts if run else None,
         last_outcome=outcome,

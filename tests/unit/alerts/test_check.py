@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from tidegate.alerts.watching import watching
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.engine.assemble import assemble
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, WriteError
 from tidegate.registry.store import Registry
 
 SECRET = "t0ken-of-the-webhook"
@@ -88,6 +89,57 @@ def test_an_incident_is_one_message_then_repeats_and_one_at_its_end(tmp_path, ho
     body = hook.taken[0][2]
     for part in ("table lake.shop.orders", "since: ", "why: source: refused", "run: tidegate history orders"):
         assert part in body
+
+
+def test_one_failure_is_one_message_also_where_failures_within_a_time_are_told(tmp_path, hook):
+    channels, rules = {"all": {"url": address(hook, "all")}}, {"failed_within": "1h"}
+    with project(tmp_path, channels, rules=rules, recovered=False) as opened:
+        end(opened, "orders", Result.FAILED)
+        look(opened)
+        look(opened)
+        end(opened, "orders", Result.LOADED)
+        look(opened)
+        look(opened)
+        assert [title for _, title, _ in hook.taken] == ["orders: run failed"]
+        end(opened, "items", Result.FAILED)
+        end(opened, "items", Result.LOADED)  # before anybody looked
+        look(opened)
+        look(opened)
+    assert [title for _, title, _ in hook.taken] == ["orders: run failed", "items: a load failed"]
+
+
+def test_an_incident_is_as_old_as_what_is_wrong(tmp_path, hook):
+    began = datetime.now(UTC) - timedelta(days=2)
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        for hours, result in [(0, "LOADED"), (1, "FAILED"), (2, "LOADED"), (3, "FAILED"), (4, "FAILED")]:
+            opened.registry._clock = lambda hours=hours: began + timedelta(hours=hours)
+            end(opened, "orders", Result[result])
+        opened.registry._clock = lambda: datetime.now(UTC)
+        (incident,) = look(opened).opened
+        assert incident.opened_at == began + timedelta(hours=3)
+        end(opened, "orders", Result.LOADED)
+        look(opened, timedelta(hours=1))
+    since = f"since: {began + timedelta(hours=3):%Y-%m-%d %H:%M:%S}Z"
+    assert since in hook.taken[0][2]
+    assert f"{since}, until {datetime.now(UTC):%Y-%m-%d %H:}" in hook.taken[1][2], "when it ended, not when one looked"
+
+
+def test_differences_and_failed_maintenance_are_as_old_as_the_first_of_them(tmp_path, hook):
+    begun = datetime.now(UTC) - timedelta(days=2)
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        registry = opened.registry
+        end(opened, "orders", Result.LOADED)
+        (uid,) = (each.uid for each in registry.status())
+        for hour, equal in enumerate([False, True, False, False]):
+            registry._clock = lambda hour=hour: begun + timedelta(hours=hour)
+            with registry.task(uid, "measure_partition") as payload:
+                payload |= {"level": "rows", "equal": equal, "source_rows": 1, "target_rows": 1}
+            with suppress(WriteError), registry.task(uid, "maintain"):
+                if not equal:
+                    raise WriteError("full")
+        registry._clock = lambda: datetime.now(UTC)
+        opened_at = {each.rule: each.opened_at for each in look(opened).opened}
+    assert opened_at == dict.fromkeys(("verification_differs", "maintenance_failed"), begun + timedelta(hours=2))
 
 
 def test_addresses_are_secrets_in_messages_too(tmp_path, hook):

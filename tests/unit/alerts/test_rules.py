@@ -118,19 +118,19 @@ def test_a_paused_stream_is_not_late_and_has_not_recovered():
 @pytest.mark.parametrize(
     ("schedule", "known", "late"),
     [
-        (Schedule(every=HOUR), None, False),
-        (Schedule(every=HOUR), NOW, False),
-        (Schedule(every=HOUR), NOW - HOUR / 2, False),
-        (Schedule(every=HOUR), NOW - HOUR, True),
-        (Schedule(cron="0 3 * * *"), NOW - 10 * HOUR, False),
-        (Schedule(cron="0 3 * * *"), NOW - 34 * HOUR, True),
+        (Schedule(every=HOUR), None, None),
+        (Schedule(every=HOUR), NOW, None),
+        (Schedule(every=HOUR), NOW - HOUR / 2, None),
+        (Schedule(every=HOUR), NOW - HOUR, NOW),
+        (Schedule(cron="0 3 * * *"), NOW - 10 * HOUR, None),
+        (Schedule(cron="0 3 * * *"), NOW - 34 * HOUR, NOW - 9 * HOUR),
     ],
 )
 def test_a_stream_that_was_never_loaded_is_late_once_its_turn_has_passed(schedule, known, late):
-    new = replace(situation(facts={"known_since": known}, last_success_at=None, loaded_at=None), schedule=schedule)
+    new = replace(situation(registered_at=known, last_success_at=None, loaded_at=None), schedule=schedule)
     found = judge(new, AlertRules(), NOW).alarms
-    assert [alarm.rule for alarm in found] == (["late"] if late else [])
-    assert not late or (found[0].since, found[0].why) == (known, "it has a schedule, and was never loaded")
+    assert [(alarm.rule, alarm.since) for alarm in found] == ([("late", late)] if late else [])
+    assert not late or found[0].why == "it has a schedule, and was never loaded"
 
 
 def test_a_log_or_table_that_does_not_answer_has_not_recovered():
@@ -149,3 +149,66 @@ def test_bounds_are_exclusive():
         situation(last_success_at=NOW - 9 * HOUR, schedule=None),
     ):
         assert judge(well, ALL, NOW).alarms == ()
+
+
+@pytest.mark.parametrize(
+    ("stream", "since"),
+    [
+        (situation(**failed("source")), NOW - HOUR / 2),
+        (situation(**failed("source"), recent={"failing": {"source": NOW - 5 * HOUR}}), NOW - 5 * HOUR),
+        (
+            situation(**failed("source"), recent={"failing": {"check_failed": NOW - 9 * HOUR, "write": NOW - HOUR}}),
+            NOW - HOUR,
+        ),
+        (situation(**failed("check_failed"), recent={"failing": {"duplicate_keys": NOW - HOUR}}), NOW - HOUR),
+        (situation(last_success_at=NOW - 2.5 * HOUR), NOW - HOUR / 2),
+        (situation(facts={"compared": {"equal": False}, "unequal_since": NOW - 3 * HOUR}), NOW - 3 * HOUR),
+        (situation(facts={"maintenance_failed": {}, "maintenance_failed_since": NOW - 4 * HOUR}), NOW - 4 * HOUR),
+    ],
+)
+def test_since_is_when_it_began_not_when_somebody_looked(stream, since):
+    (alarm,) = judge(stream, ALL, NOW).alarms
+    assert alarm.since == since
+    (incident,) = evaluate([alarm], (), (), NOW, HOUR).opened
+    assert (incident.opened_at, incident.announced_at) == (since, NOW)
+    assert f"since: {since:%Y-%m-%d %H:%M:%S}Z" in body_of("opened", incident, alarm, "table t", NOW)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "since"),
+    [(1, 1), (3, 1), (5, 2), (6, 4), (9, 4)],  # 9: rows that no run tells of have waited for longer still
+)
+def test_a_quarantine_is_over_its_bound_since_the_run_that_brought_it_there(waiting, since):
+    added = ((NOW - HOUR, 3), (NOW - 2 * HOUR, 2), (NOW - 4 * HOUR, 1))
+    (alarm,) = judge(situation(rows_quarantined=waiting, recent={"quarantined": added}), ALL, NOW).alarms
+    assert alarm.since == NOW - since * HOUR
+
+
+def test_durations_are_written_as_people_write_them():
+    bounds = AlertRules(lag_over=timedelta(hours=1), no_data_for=timedelta(hours=51), failed_within=timedelta(days=1))
+    wrong = situation(lag_seconds=90061, recent={"rows_at": NOW - 60 * HOUR, "failed_at": NOW - HOUR})
+    why = {alarm.rule: alarm.why for alarm in judge(wrong, bounds, NOW).alarms}
+    assert why["lag_over"] == "its log is 1 d 1 h ahead of the table, more than 1 h"
+    assert why["no_data_for"].endswith("for more than 2 d 3 h")
+    assert why["failed_within"].endswith("within the last 1 d")
+
+
+@pytest.mark.parametrize("code", ["source", *BY_CODE])
+def test_a_failure_is_told_once_while_it_goes_on_and_after(code):
+    recent = {"failed_at": NOW - HOUR / 4}
+    judged = judge(situation(**failed(code), recent=recent), ALL, NOW)
+    assert [alarm.rule for alarm in judged.alarms] == [BY_CODE.get(code, "run_failed")]
+    assert "failed_within" in judged.unknown, "one that is open of an earlier failure neither ends nor is repeated"
+    well = situation(recent=recent)
+    assert judge(replace(well, told_at=NOW - HOUR / 4), ALL, NOW).alarms == ()
+    (alarm,) = judge(replace(well, told_at=NOW - HOUR / 2), ALL, NOW).alarms
+    assert alarm.rule == "failed_within", "of an earlier failure people were told, not of this one"
+    only = replace(ALL, **{BY_CODE.get(code, "run_failed"): False})
+    assert [alarm.rule for alarm in judge(situation(**failed(code), recent=recent), only, NOW).alarms] == [
+        "failed_within"
+    ]
+
+
+def test_a_difference_found_by_a_comparison_hides_no_failed_load():
+    wrong = situation(facts={"compared": {"equal": False}}, recent={"failed_at": NOW - HOUR / 4})
+    assert {alarm.rule for alarm in judge(wrong, ALL, NOW).alarms} == {"verification_differs", "failed_within"}

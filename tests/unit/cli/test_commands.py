@@ -236,3 +236,30 @@ def test_show_of_a_table_that_is_not_there(tidegate):
     assert (said.exit_code, said.out) == (4, "")
     assert "the table lake.shop.orders of stream 'orders' does not exist yet" in said.err
     assert "`tidegate run orders`" in said.err
+
+
+ALERTS = """\
+alerts:
+  channels:
+    chat: {url: "${TIDEGATE_TEST_CHAT:-}"}
+    mail: {url: "${TIDEGATE_TEST_MAIL}"}
+"""
+
+
+def test_a_channel_that_is_switched_off_is_no_error(folder, tidegate):
+    """One whose variable is missing is: nobody has switched it off."""
+    with (folder / "tidegate.yaml").open("a") as project:
+        project.write(ALERTS.rpartition("    mail")[0])
+    for words in (["test"], ["test", "chat"]):
+        said = tidegate("alerts", *words)
+        assert (said.exit_code, said.out, said.err) == (0, "chat: switched off, for its `url:` is empty\n", "")
+    assert tidegate("alerts", "test", "--json").document == {"channels": {}, "off": ["chat"], "exit_code": 0}
+    assert "chat: all streams, switched off: its `url:` is empty" in tidegate("alerts", "list").out
+    assert tidegate("alerts", "list", "--json").document["channels"]["chat"]["on"] is False
+    assert tidegate("alerts", "check").exit_code == 0
+    with (folder / "tidegate.yaml").open("a") as project:
+        project.write("    mail" + ALERTS.rpartition("    mail")[2])
+    for words in (["alerts", "test"], ["alerts", "check"]):
+        said = tidegate(*words)
+        assert (said.exit_code, "TIDEGATE_TEST_MAIL" in said.err) == (1, True)
+    assert "chat: switched off" in tidegate("alerts", "test").out

@@ -11,7 +11,8 @@ from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.policies.schedule import Schedule
 from tidegate.engine.assemble.selection import Choice
-from tidegate.engine.overview import overview
+from tidegate.engine.overview import overview, recorded
+from tidegate.telemetry.metrics import Metrics
 
 NOW = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 STREAM = {"strategy": {"kind": "full"}, "write": "replace"}
@@ -86,11 +87,11 @@ def test_a_pattern_whose_source_does_not_answer_says_so(folder):
 @pytest.mark.parametrize(
     ("schedule", "ran", "due", "late"),
     [
-        ({"every": "5m"}, None, NOW, False),
+        ({"every": "5m"}, None, NOW, None),
         ({"every": "5m"}, timedelta(minutes=2), NOW + timedelta(minutes=3), False),
         ({"every": "5m"}, timedelta(minutes=7), NOW - timedelta(minutes=2), False),
         ({"every": "5m"}, timedelta(minutes=10), NOW - timedelta(minutes=5), True),
-        ({"cron": "0 * * * *"}, None, NOW + timedelta(hours=1), False),
+        ({"cron": "0 * * * *"}, None, NOW + timedelta(hours=1), None),
         ({"cron": "0 * * * *"}, timedelta(minutes=30), NOW, False),
         ({"cron": "0 * * * *"}, timedelta(minutes=90), NOW - timedelta(hours=1), True),
         (None, timedelta(days=9), None, None),
@@ -108,6 +109,32 @@ def test_what_is_due_and_what_is_late(schedule, ran, due, late, folder):
             registry.finish_run("r", Outcome(stream="orders", outcome=Result.UNCHANGED, strategy="full"))
         (status,) = overview(one.config, one.lakes, one.registry, NOW, Choice())
     assert (status.due_at, status.late) == (due, late)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "known", "due", "late", "state"),
+    [
+        ({"every": "5m"}, timedelta(minutes=4), NOW - timedelta(minutes=4), False, "on_time"),
+        ({"every": "5m"}, timedelta(minutes=5), NOW - timedelta(minutes=5), True, "delayed"),
+        ({"every": "5m"}, timedelta(minutes=10), NOW - timedelta(minutes=10), True, "error"),
+        ({"cron": "0 * * * *"}, timedelta(minutes=59), NOW, False, "on_time"),
+        ({"cron": "0 * * * *"}, timedelta(minutes=119), NOW - timedelta(hours=1), True, "delayed"),
+    ],
+)
+def test_a_stream_that_was_never_loaded_is_late_everywhere_alike(schedule, known, due, late, state, folder):
+    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
+    with project(folder, orders=stream | {"schedule": schedule}) as one:
+        (uid,) = (each.uid for each in one.status())
+        registry = one.registry
+        registry._clock = lambda: NOW - known
+        registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
+        ((listed, _),) = recorded(one.config, one.lakes, registry.status(), NOW)
+        (status,) = overview(one.config, one.lakes, registry, NOW, Choice())
+        lines = Metrics(config=one.config, lakes=one.lakes, now=lambda: NOW).render().decode().splitlines()
+    for each in (status, listed):
+        assert (each.due_at, each.late, each.health) == (due, late, state)
+    (measured,) = (line for line in lines if line.startswith("tidegate_stream_state{") and line.endswith(" 1"))
+    assert f'state="{state}"' in measured
 
 
 def test_a_stream_at_work_is_neither_due_nor_late(folder):

@@ -30,7 +30,7 @@ def tried(
         list[str] | None, Argument(metavar="CHANNEL", help="Names of channels; all if none is given.")
     ] = None,
 ) -> int:
-    """Sends a test message to each channel. Ends with 1 if one did not take it."""
+    """Sends a test message to each channel that is not switched off. Ends with 1 if one did not take it."""
     from tidegate.alerts.channels import send  # noqa: PLC0415 - few commands need it
 
     with shell.project() as project:
@@ -41,9 +41,14 @@ def tried(
         name = project.config.name
         title, body = f"{name}: test", f"This is a test of the alerts of project {name}. Nothing is wrong."
         absent = {each: error.message for each, error in project.config.alerts.absent.items()}
-        found = {each: absent.get(each) or _try(send, each, known[each], title, body) for each in channels or known}
+        asked = tuple(dict.fromkeys(channels or known))
+        off = [each for each in asked if each not in absent and not known[each].url]
+        on = [each for each in asked if each not in off]
+        found = {each: absent.get(each) or send(each, known[each].url, title, body) for each in on}
     if shell.as_json:
-        shell.document({"channels": found, "exit_code": int(any(found.values()))})
+        shell.document({"channels": found, "off": off, "exit_code": int(any(found.values()))})
+    for each in off:
+        shell.result(f"{each}: switched off, for its `url:` is empty")
     for each, problem in found.items():
         if problem is None:
             shell.result(f"{each}: sent")
@@ -66,7 +71,7 @@ def listed(shell: Shell) -> int:
     rows = tuple((each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why) for each in incidents)
     shell.table(Table(columns=("stream", "rule", "since", "why"), rows=rows), none="no open incidents")
     for name, each in options.channels.items():
-        off = options.absent[name].message if name in options.absent else "no url"
+        off = options.absent[name].message if name in options.absent else "its `url:` is empty"
         takes = [*(f"tag {tag}" for tag in each.tags), *(f"owner {owner}" for owner in each.owners)]
         shell.result(f"{name}: {', '.join(takes) or 'all streams'}{'' if each.url else f', switched off: {off}'}")
     return 0
@@ -95,11 +100,6 @@ def check(shell: Shell) -> int:
     for error in absent.values():
         shell.problem(code=CODE, message=error.message, hint=error.hint)
     return exit_code
-
-
-def _try(send: Any, name: str, channel: Channel, title: str, body: str) -> str | None:
-    problem: str | None = send(name, channel.url, title, body) if channel.url else "it has no `url:`"
-    return problem
 
 
 def _channels(project: Project) -> dict[str, Channel]:

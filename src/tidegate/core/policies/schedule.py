@@ -50,9 +50,9 @@ class Schedule:
         """When the next run is due after one that began then and has ended now."""
         return max(began + self.every, now) if self.every is not None else self._next(now)
 
-    def due_at(self, began: datetime | None, now: datetime) -> datetime:
-        """When a stream is due whose last run began then, or that has never run."""
-        return self.first(now) if began is None else self.after(began, began)
+    def due_at(self, began: datetime | None, known: datetime) -> datetime:
+        """When a stream is due whose last run began then, or that has never run and is known since then."""
+        return self.first(known) if began is None else self.after(began, began)
 
     def late(self, due_at: datetime, now: datetime) -> bool:
         """Whether a whole turn was missed: the time after the one that was due has come, too."""

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from threading import Lock
 
 from tidegate.config import StreamConfig
+from tidegate.core.display import short_duration
 from tidegate.core.health import Health
 from tidegate.engine.overview import recorded, recorded_stream
 from tidegate.registry.values import StreamStatus
@@ -53,12 +54,12 @@ class Line:
         schedule = self.entry.schedule
         if schedule is None:
             return "none"
-        return schedule.cron or f"every {short(schedule.every or timedelta())}"
+        return schedule.cron or f"every {short_duration(schedule.every or timedelta())}"
 
     def age(self, now: datetime) -> str:
         """How long ago the last success was."""
         at = self.status.last_success_at
-        return "never" if at is None else f"{short(now - at)} ago"
+        return "never" if at is None else f"{short_duration(now - at)} ago"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +136,3 @@ class Facts:
 def last_days(now: datetime) -> list[date]:
     """The days that a sparkline shows, oldest first."""
     return [now.date() - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
-
-
-def short(span: timedelta) -> str:
-    """A duration in its two largest units.
-
-    Example:
-        >>> short(timedelta(days=2, hours=3, minutes=4)), short(timedelta(seconds=59)), short(timedelta(minutes=5))
-        ('2 d 3 h', '59 s', '5 min')
-    """
-    rest, found = max(int(span.total_seconds()), 0), []
-    for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, rest = divmod(rest, seconds)
-        found += [f"{number} {name}"] if number else []
-    return " ".join(found[:2]) or "0 s"

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from tidegate.service.web.facts import short
+from tidegate.core.display import short_duration
 
 NOTHING = "-"
 
@@ -89,7 +89,7 @@ def size(value: float | None) -> str:
 
 def span(value: float | None) -> str:
     """Seconds in their two largest units."""
-    return short(timedelta(seconds=value)) if isinstance(value, int | float) else NOTHING
+    return short_duration(timedelta(seconds=value)) if isinstance(value, int | float) else NOTHING
 
 
 def words(value: object) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from tidegate.core.display import short_duration
 from tidegate.core.health import Health
 from tidegate.core.lateness import Lateness
 from tidegate.engine.maintenance.maintain import TASK as MAINTAIN
@@ -19,7 +20,7 @@ from tidegate.engine.savings import savings
 from tidegate.registry import recent
 from tidegate.registry.values import RunRecord
 from tidegate.service.web import charts, run_facts, stream_facts
-from tidegate.service.web.facts import DAYS, PAGE, Line, StreamFilter, last_days, short
+from tidegate.service.web.facts import DAYS, PAGE, Line, StreamFilter, last_days
 from tidegate.service.web.ledger_calendar import TEXT
 from tidegate.service.web.rendering import number, size
 from tidegate.service.web.state import State
@@ -70,7 +71,7 @@ def _rows(state: State, lines: Sequence[Line], now: datetime) -> list[dict[str, 
             "fresh": line.age(now),
             "schedule": line.schedule,
             "lag": _lag(line, good.get(line.status.uid, {}), now),
-            "proven": f"{short(now - line.status.verified_at)} ago" if line.status.verified_at else "never",
+            "proven": f"{short_duration(now - line.status.verified_at)} ago" if line.status.verified_at else "never",
             "spark": _sparkline(moved.get(line.status.uid, {}), [day.isoformat() for day in days]),
         }
         for line in lines
@@ -88,7 +89,8 @@ def _lag(line: Line, outcome: Mapping[str, Any], now: datetime) -> str:
     """What is known to be behind: events that the last run of a log left, and the time since a turn was due."""
     found = [f"{number(outcome['log_behind'])} events"] if outcome.get("log_behind") else []
     due = line.status.due_at
-    found += [f"{short(now - due)} overdue"] if due is not None and due < now and line.status.last_run_at else []
+    known = line.status.last_run_at or line.status.registered_at
+    found += [f"{short_duration(now - due)} overdue"] if due is not None and due < now and known else []
     return ", ".join(found) or "none"
 
 
