@@ -79,10 +79,15 @@ def late_at(found: Condition) -> datetime | None:
 
     None without a schedule, and of a stream that was neither loaded nor registered.
     """
-    schedule, success = found.schedule, found.last_success_at
-    if schedule is None or (success is None and found.registered_at is None):
+    schedule, success, known = found.schedule, found.last_success_at, found.registered_at
+    if schedule is None:
         return None
-    due = schedule.first(found.registered_at) if success is None else schedule.after(success, success)
+    if success is not None:
+        due = schedule.after(success, success)
+    elif known is not None:
+        due = schedule.first(known)
+    else:
+        return None
     return schedule.after(due, due)
 
 
