@@ -90,7 +90,7 @@ def situations(
     )
     # A difference may be open for other reasons than a run.
     goes_on = {each.uid: now for each in known if each.rule in OF_RUNS and each.rule != "verification_differs"}
-    told_at = registry.incidents.told(OF_RUNS) | goes_on
+    reported_at = registry.incidents.reported(OF_RUNS) | goes_on
     return {
         status.uid: Situation(
             status=status,
@@ -99,7 +99,7 @@ def situations(
             schedule=entry.schedule,
             tags=entry.tags,
             owner=entry.owner,
-            told_at=told_at.get(status.uid),
+            reported_at=reported_at.get(status.uid),
         )
         for status, (_, entry) in zip(statuses, listed, strict=True)
     }

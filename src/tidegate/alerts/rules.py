@@ -38,7 +38,7 @@ class Situation:
 
     Args:
         status: `lag_seconds` and `rows_quarantined` are None where nobody could tell.
-        told_at: when people were last told of a run that failed, or that it did no longer.
+        reported_at: when people were last told of a run that failed, or that it did no longer.
     """
 
     status: StreamStatus
@@ -47,7 +47,7 @@ class Situation:
     schedule: Schedule | None = None
     tags: tuple[str, ...] = ()
     owner: str | None = None
-    told_at: datetime | None = None
+    reported_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +62,19 @@ def judge(stream: Situation, rules: AlertRules, now: datetime) -> Judgement:
     """What the rules say of a stream; a rule that is switched off says nothing."""
     alarms = tuple(alarm for alarm in _alarms(stream, rules, now) if _is_on(rules, alarm.rule))
     unknown = set(_unknown(stream))
-    if _told(stream, alarms):
+    if _reported(stream, alarms):
         alarms = tuple(alarm for alarm in alarms if alarm.rule != "failed_within")
         unknown.add("failed_within")
     return Judgement(alarms=alarms, unknown=frozenset(unknown - {alarm.rule for alarm in alarms}))
 
 
-def _told(stream: Situation, alarms: Iterable[Alarm]) -> bool:
+def _reported(stream: Situation, alarms: Iterable[Alarm]) -> bool:
     """Whether another rule tells, or told, of the last run that failed: a failure is one message."""
-    failed, told = stream.recent.failed_at, stream.told_at
+    failed, reported = stream.recent.failed_at, stream.reported_at
     now = {alarm.rule for alarm in _of_last_run(stream)}
-    return any(alarm.rule in now for alarm in alarms) or (failed is not None and told is not None and failed <= told)
+    return any(alarm.rule in now for alarm in alarms) or (
+        failed is not None and reported is not None and failed <= reported
+    )
 
 
 def _is_on(rules: AlertRules, rule: str) -> bool:

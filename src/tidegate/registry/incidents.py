@@ -79,7 +79,7 @@ class Incidents:
             ]
             return [_notice(row) for row in found if _claimed(connection, row, now)]
 
-    def told(self, rules: Collection[str]) -> dict[str, datetime]:
+    def reported(self, rules: Collection[str]) -> dict[str, datetime]:
         """By stream when the last message about one of these rules was made; its uid is the key."""
         last = select(notices.c.uid, func.max(notices.c.created_ts)).where(notices.c.rule.in_(rules))
         with self._database.read() as connection:

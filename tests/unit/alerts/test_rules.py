@@ -200,8 +200,8 @@ def test_a_failure_is_told_once_while_it_goes_on_and_after(code):
     assert [alarm.rule for alarm in judged.alarms] == [BY_CODE.get(code, "run_failed")]
     assert "failed_within" in judged.unknown, "one that is open of an earlier failure neither ends nor is repeated"
     well = situation(recent=recent)
-    assert judge(replace(well, told_at=NOW - HOUR / 4), ALL, NOW).alarms == ()
-    (alarm,) = judge(replace(well, told_at=NOW - HOUR / 2), ALL, NOW).alarms
+    assert judge(replace(well, reported_at=NOW - HOUR / 4), ALL, NOW).alarms == ()
+    (alarm,) = judge(replace(well, reported_at=NOW - HOUR / 2), ALL, NOW).alarms
     assert alarm.rule == "failed_within", "of an earlier failure people were told, not of this one"
     only = replace(ALL, **{BY_CODE.get(code, "run_failed"): False})
     assert [alarm.rule for alarm in judge(situation(**failed(code), recent=recent), only, NOW).alarms] == [
