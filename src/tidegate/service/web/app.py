@@ -43,7 +43,7 @@ def create_app(
     settings = (settings or WebSettings()).checked()
     app = Starlette(
         routes=[*_pages(), *_api(settings), *_actions(settings), *_metrics(metrics)],
-        exception_handlers={TidegateError: _problem},
+        exception_handlers={TidegateError: _problem, documents.BadParameter: documents.refuse},
     )
     guard = Guard(app.router, settings)  # signs with a key of its own
     app.add_middleware(Guard, settings=settings, key=guard.key)

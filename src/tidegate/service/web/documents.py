@@ -19,6 +19,18 @@ from tidegate.service.web.rendering import redacted
 from tidegate.service.web.state import State
 
 MOST = 1000
+RUNS, TASKS, DAYS = 20, 100, 30
+"""What `limit` and `days` are where the address does not say."""
+
+
+class BadParameter(ValueError):
+    """A parameter of the address that is no number within the bounds; its text says what is possible."""
+
+
+def refuse(request: Request, error: Exception) -> Response:
+    """Answers a `BadParameter`, as the commands do."""
+    problem = {"code": "usage", "message": str(error), "hint": "`/api/v1/openapi.json` describes the parameters."}
+    return JSONResponse({"error": redacted(problem, _state(request).service.project.config.redact)}, status_code=400)
 
 
 def status(request: Request) -> Response:
@@ -37,7 +49,7 @@ def status(request: Request) -> Response:
 
 def history(request: Request) -> Response:
     """As `history STREAM --json`."""
-    registry, limit = _state(request).service.registry, _limit(request, 20)
+    registry, limit = _state(request).service.registry, _number(request, "limit", RUNS)
     return _of_stream(
         request,
         lambda line: {
@@ -49,7 +61,7 @@ def history(request: Request) -> Response:
 
 def tasks(request: Request) -> Response:
     """As `tasks STREAM --json`."""
-    registry, limit = _state(request).service.registry, _limit(request, 100)
+    registry, limit = _state(request).service.registry, _number(request, "limit", TASKS)
     return _of_stream(
         request, lambda line: {"tasks": [each.to_dict() for each in registry.tasks(line.status.uid, limit=limit)]}
     )
@@ -81,7 +93,7 @@ def proof(request: Request) -> Response:
 
 def savings(request: Request) -> Response:
     """As `savings --json`, by the sizes of tables that were read in the background; null where none was yet."""
-    state, since = _state(request), datetime.now(UTC) - timedelta(days=_limit(request, 30, name="days"))
+    state, since = _state(request), datetime.now(UTC) - timedelta(days=_number(request, "days", DAYS))
     streams = [line.status for line in state.facts.lines()]
     known = state.tables.known([each.stream for each in streams if each.sequence])
     rows = {name: view.rows for name, view in known.items()}
@@ -117,9 +129,13 @@ def _answer(request: Request, document: Callable[[], dict[str, Any]]) -> Respons
         return JSONResponse({"error": redacted(error.to_dict(), redact)}, status_code=409)
 
 
-def _limit(request: Request, usual: int, *, name: str = "limit") -> int:
-    given = request.query_params.get(name, "")
-    return min(max(int(given), 1), MOST) if given.isdecimal() and len(given) < 7 else usual
+def _number(request: Request, name: str, usual: int) -> int:
+    given = request.query_params.get(name)
+    if given is None:
+        return usual
+    if given.isascii() and given.isdecimal() and len(given) < 7 and 1 <= int(given) <= MOST:
+        return int(given)
+    raise BadParameter(f"{name} must be a whole number from 1 to {MOST}, not {given[:40]!r}")
 
 
 def _state(request: Request) -> State:

@@ -16,6 +16,7 @@ from tidegate.engine.proof import Comparison
 from tidegate.engine.table_view import TableView
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 from tidegate.service.web.actions import ACTIONS
+from tidegate.service.web.documents import DAYS, MOST, RUNS, TASKS
 
 TEXT, NUMBER, OBJECT = {"type": "string"}, {"type": "number"}, {"type": "object"}
 COUNT: dict[str, Any] = {"type": "integer"}
@@ -33,13 +34,13 @@ def document(*, read_only: bool) -> Schema:
     paths = {
         "/api/v1/status": _get("Every stream, as `tidegate status --json`", {"streams": _many("StreamStatus")}),
         "/api/v1/proof": _get("What is proven, as `tidegate proof --json`", _report("made_at", "version")),
-        "/api/v1/savings": _get("What was not read, as `tidegate savings --json`", _report("since"), "days"),
+        "/api/v1/savings": _get("What was not read, as `tidegate savings --json`", _report("since"), days=DAYS),
         "/api/v1/memory": _get("Memory of the process", {"memory_bytes": _maybe(COUNT)}),
         "/api/v1/streams/{name}/history": _get(
-            "Runs, as `tidegate history STREAM --json`", {"stream": TEXT, "runs": _many("RunRecord")}, "limit"
+            "Runs, as `tidegate history STREAM --json`", {"stream": TEXT, "runs": _many("RunRecord")}, limit=RUNS
         ),
         "/api/v1/streams/{name}/tasks": _get(
-            "Tasks, as `tidegate tasks STREAM --json`", {"tasks": _many("TaskRecord")}, "limit"
+            "Tasks, as `tidegate tasks STREAM --json`", {"tasks": _many("TaskRecord")}, limit=TASKS
         ),
         "/api/v1/streams/{name}/intervals": _get(
             "The interval ledger, as `tidegate status STREAM --json`",
@@ -81,11 +82,18 @@ def _schemas() -> Schema:
     return found
 
 
-def _get(summary: str, values: Schema | None, *limits: str, schema: str = "") -> Schema:
+def _get(summary: str, values: Schema | None, *, schema: str = "", **numbers: int) -> Schema:
+    """A request.
+
+    Args:
+        numbers: parameters with a lower and an upper bound, and what they are unless given.
+    """
     answer = {"$ref": f"#/components/schemas/{schema}"} if values is None else _object(values)
-    asked = [_parameter(name, "query", {**COUNT, "minimum": 1, "maximum": 1000}) for name in limits]
+    bounds = {**COUNT, "minimum": 1, "maximum": MOST}
+    asked = [_parameter(name, "query", {**bounds, "default": usual}) for name, usual in numbers.items()]
+    refused = ("400",) if numbers else ()
     responses = {"200": _answer("The document", answer), "401": {"description": "No token"}}
-    return {"get": {"summary": summary, "parameters": asked, "responses": responses | _errors("404", "409")}}
+    return {"get": {"summary": summary, "parameters": asked, "responses": responses | _errors(*refused, "404", "409")}}
 
 
 def _action() -> Schema:

@@ -101,3 +101,37 @@ def test_an_action(service):
     answer = client.post("/api/v1/streams/orders_000/drop", headers=BEARER)
     assert answer.status_code == 404
     assert check(answer.json(), schema_of(path, "post", "404")) is None
+
+
+NUMBERS = [
+    (path, parameter)
+    for path, item in DOCUMENT["paths"].items()
+    for parameter in item.get("get", {}).get("parameters", ())
+    if parameter["schema"].get("type") == "integer"
+]
+
+
+@pytest.mark.parametrize(("path", "parameter"), NUMBERS, ids=[path for path, _ in NUMBERS])
+def test_a_number_out_of_its_bounds_is_refused_with_what_is_possible(browser, path, parameter):
+    name, schema = parameter["name"], parameter["schema"]
+    address = path.replace("{name}", "orders_000")
+    low, high = schema["minimum"], schema["maximum"]
+    for wrong in (low - 1, -5, high + 1, 10**30, "", "x", "1.5", "+5", "\u0663", "1e3"):
+        answer = browser.get(address, headers=BEARER, params={name: wrong})
+        assert answer.status_code == 400, wrong
+        assert check(answer.json(), schema_of(path, status="400")) is None
+        said = answer.json()["error"]
+        assert (said["code"], f"{name} must be a whole number from {low} to {high}" in said["message"]) == (
+            "usage",
+            True,
+        )
+    for right in (low, schema["default"], high):
+        assert browser.get(address, headers=BEARER, params={name: right}).status_code == 200
+
+
+def test_every_parameter_of_the_addresses_has_bounds():
+    assert {(path, parameter["name"]) for path, parameter in NUMBERS} == {
+        ("/api/v1/savings", "days"),
+        ("/api/v1/streams/{name}/history", "limit"),
+        ("/api/v1/streams/{name}/tasks", "limit"),
+    }
