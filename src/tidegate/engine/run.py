@@ -114,6 +114,11 @@ def run_stream(
     except KeyboardInterrupt:
         journal.interrupted()
         raise
+    except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
+        outcome = outcome_of(stream, _failed(stream, error, context), _seconds(journal, began))
+        with suppress(Exception):  # of a run that was never begun
+            context.registry.start_run(context.run_id, stream.uid)
+            context.registry.finish_run(context.run_id, outcome)
     journal.end(outcome)
     return outcome
 
@@ -134,6 +139,8 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: R
                 ended = outcome_of(stream, interruption(stream), _seconds(journal, began))
                 registry.finish_run(context.run_id, ended)
             raise
+        except Exception as error:  # noqa: BLE001 - a run that was begun ends, whatever broke
+            outcome = outcome_of(stream, _failed(stream, error, context), _seconds(journal, began))
         registry.finish_run(context.run_id, outcome)
         return outcome
 
@@ -167,11 +174,16 @@ def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journa
     except Exception as error:  # the border of a stream: a bug must not take the others down
         if interrupted(error) or context.interrupted():
             raise KeyboardInterrupt from error
-        if isinstance(error, TidegateError):
-            return failure(stream, error, context.redact)
-        wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
-        wrapped.__cause__ = error
-        return failure(stream, wrapped, context.redact)
+        return _failed(stream, error, context)
+
+
+def _failed(stream: Stream, error: Exception, context: RunContext) -> LoadResult:
+    """The result of a run that an error ended; one that is not ours is a bug of this stream."""
+    if isinstance(error, TidegateError):
+        return failure(stream, error, context.redact)
+    wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+    wrapped.__cause__ = error
+    return failure(stream, wrapped, context.redact)
 
 
 def first_line(error: BaseException) -> str:

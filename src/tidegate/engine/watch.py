@@ -5,6 +5,7 @@ A stop waits for the loads that are running.
 
 from __future__ import annotations
 
+import logging
 import queue
 import signal
 import threading
@@ -16,14 +17,16 @@ from datetime import datetime, timedelta
 from types import FrameType
 
 from tidegate.core.display import Shown
-from tidegate.core.outcome import Outcome
+from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.policies.schedule import Agenda, Schedule
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import ignore
 from tidegate.engine.maintenance.maintain import StreamUpkeep, maintain_stream
-from tidegate.engine.run import new_run_id, run_stream
+from tidegate.engine.run import first_line, new_run_id, run_stream
 from tidegate.engine.stream import Stream
-from tidegate.errors import ConfigError, TidegateError
+from tidegate.errors import ConfigError, InternalError, TidegateError
+
+log = logging.getLogger("tidegate")
 
 LONGEST_WAIT = timedelta(minutes=1)
 """A machine that slept, or a clock that was set, is noticed after that long."""
@@ -98,11 +101,16 @@ class Watch:
         """In a thread of its own, which signals do not reach."""
         if self._stopping.is_set():
             return
-        outcome = self.run(stream, due_at)
-        upkeep = None
-        if outcome.error is None and not self._stopping.is_set() and self._needs_upkeep(stream):
-            self._maintained[stream.name] = self.now()
-            upkeep = self.maintain(stream)
+        outcome, upkeep = None, None
+        try:
+            outcome = self.run(stream, due_at)
+            if outcome.error is None and not self._stopping.is_set() and self._needs_upkeep(stream):
+                self._maintained[stream.name] = self.now()
+                upkeep = self.maintain(stream)
+        except Exception as error:
+            log.error("stream %s: %s: %s", stream.name, type(error).__name__, first_line(error))  # noqa: TRY400 - a trace only at debug
+            log.debug("the error of a turn", exc_info=error)
+            outcome = outcome or _broken(stream, error)
         self._ended.put((stream.name, outcome, upkeep))
 
     def _left_out(self, name: str) -> bool:
@@ -131,6 +139,13 @@ class Watch:
             now = self.now()
             next_at = agenda.ended(name, now, well=outcome.error is None)
             self.tell(WatchResult(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
+
+
+def _broken(stream: Stream, error: Exception) -> Outcome:
+    """The outcome of a turn that ended with an error of nobody's."""
+    found = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+    problem = Problem(code=found.code, message=found.message, hint=found.hint)
+    return Outcome(stream=stream.name, outcome=Result.FAILED, strategy=stream.strategy.kind, error=problem)
 
 
 def watch_streams(

@@ -1,5 +1,8 @@
 """Streams that run again and again: stopped without breaking one off, none twice at a time."""
 
+import os
+import signal
+import sqlite3
 import threading
 import time
 from dataclasses import dataclass, field
@@ -13,8 +16,9 @@ from tidegate.core.policies.schedule import Schedule
 from tidegate.engine.maintenance.maintain import StreamUpkeep
 from tidegate.engine.run import utc_now
 from tidegate.engine.stream import Policies
-from tidegate.engine.watch import Watch, WatchResult, schedules
+from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_signals
 from tidegate.errors import ConfigError, RegistryError
+from tidegate.strategies.full import Full
 
 SOON = Schedule(every=timedelta(seconds=1))
 
@@ -23,6 +27,7 @@ SOON = Schedule(every=timedelta(seconds=1))
 class Stream:
     name: str
     policies: Policies = field(default_factory=lambda: Policies(schedule=SOON))
+    strategy: Full = field(default_factory=Full)
 
 
 @dataclass
@@ -134,6 +139,65 @@ def test_errors_pause_the_stream():
     watch.go({"a": SOON})
     assert told[0].next_at - told[0].ended_at == timedelta(seconds=10)
     assert runs.kept == [], "a stream that fails is not maintained"
+
+
+def test_a_turn_that_breaks_is_logged_with_its_stream_which_is_retried(caplog):
+    runs = Runs()
+    runs.gate.set()
+    watch, told = watching(runs, Stream("a"), Stream("b"), stop_after=4)
+    well, broken = runs.run, []
+
+    def run(stream, due_at):
+        if stream.name == "a" and not broken:
+            broken.append(stream.name)
+            raise ValueError("a bug")
+        return well(stream, due_at)
+
+    now, late = utc_now, timedelta(0)
+
+    def clock():
+        return now() + (timedelta(seconds=10) if told else late)  # by then it is due again
+
+    watch.run, watch.now = run, clock
+    watch.go({"a": SOON, "b": SOON})
+    (first, *later) = [turned.outcome for turned in told if turned.stream == "a"]
+    assert (first.outcome, first.error.code) == (Result.FAILED, "internal")
+    assert "ValueError: a bug" in first.error.message
+    assert [each.outcome for each in later[:1]] == [Result.LOADED]
+    assert "stream a: ValueError: a bug" in caplog.text
+
+
+def test_maintenance_that_breaks_takes_nothing_from_the_load(caplog):
+    runs = Runs()
+    runs.gate.set()
+    often = Policies(schedule=SOON, maintenance=Maintenance(every=timedelta(hours=1)))
+    watch, told = watching(runs, Stream("a", policies=often), stop_after=2)
+
+    def broken(stream):
+        raise ValueError("a bug")
+
+    watch.maintain = broken
+    watch.go({"a": SOON})
+    assert [(turned.outcome.outcome, turned.upkeep) for turned in told] == [(Result.LOADED, None)] * 2
+    assert "stream a: ValueError: a bug" in caplog.text
+
+
+def test_a_stop_in_a_function_of_sqlite_is_no_fault_of_the_data(tmp_path):
+    """The handlers of a watch raise nothing that SQLite could swallow: the load at work ends as it would have."""
+    found = []
+
+    def loads():
+        connection = sqlite3.connect(tmp_path / "shop.db")
+        connection.create_function("asked", 0, lambda: os.kill(os.getpid(), signal.SIGINT) or "whole")
+        found.extend(connection.execute("SELECT asked()").fetchone())
+        connection.close()
+
+    stopped = threading.Event()
+    with stopped_by_signals(stopped.set):
+        loads()
+        assert stopped.wait(10)
+        stopped.clear()
+    assert found == ["whole"]
 
 
 def test_tables_are_maintained_as_often_as_the_rules_say():
