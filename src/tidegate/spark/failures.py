@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
+from typing import Any
 from urllib.parse import unquote
 
 from tidegate.core.refusals import marked_text
@@ -52,7 +55,11 @@ _REASON = re.compile(
 )
 _NANOSECONDS = "nanos > 999999999 or < 0"
 _FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
-_DIED = re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
+_DIED = re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
+# What py4j raises where the JVM died while it answered, and also where it has no answer: an argument that Java refuses.
+_NO_ANSWER = re.compile(r"^Py4JError\b", re.MULTILINE)
+PATIENCE = 1.0
+"""Seconds within which a process that dies refuses connections."""
 _PROBLEMS = (
     (
         re.compile(
@@ -159,9 +166,31 @@ def told_as_lost() -> Iterator[None]:
         asked = any(
             frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in walk_tb(error.__traceback__)
         )
-        if isinstance(error, TidegateError) or not (asked and _DIED.search(everything(error))):
+        if isinstance(error, TidegateError) or not (asked and _died(everything(error))):
             raise
         raise SparkLost("Spark's process ended") from error
+
+
+def _died(text: str) -> bool:
+    return bool(_DIED.search(text)) or (bool(_NO_ANSWER.search(text)) and not jvm_answers())
+
+
+def jvm_answers() -> bool:
+    """Whether the JVM of this process's Spark takes connections; False where there is none."""
+    from pyspark import SparkContext  # noqa: PLC0415 - importing pyspark takes a second
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - nothing else knows where it listens
+    if gateway is None:
+        return False
+    where = (gateway.gateway_parameters.address, gateway.gateway_parameters.port)
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            socket.create_connection(where, timeout=PATIENCE).close()
+        except OSError:
+            return False
+        time.sleep(PATIENCE / 10)
+    return True
 
 
 def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
@@ -189,7 +218,7 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _CONFLICT.search(text):
         return CommitConflict(f"another writer committed while {doing}")
-    if _DIED.search(text):
+    if _died(text):
         return SparkLost(f"Spark's process ended while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):

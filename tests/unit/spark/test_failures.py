@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
+
 import pytest
+from pyspark import SparkContext
 
 from tidegate.errors import (
     CommitConflict,
@@ -129,6 +133,19 @@ def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
     assert type(found) is SparkLost
     assert found.message.startswith("Spark's process ended while")
     assert "spark.driver.memory" in found.hint
+
+
+def test_a_jvm_that_lives_is_not_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """py4j raises the same of a call that Java refuses."""
+    refused = type("Py4JError", (Exception,), {})("An error occurred while calling o1.foo")
+    with socket.create_server(("127.0.0.1", 0)) as jvm:
+        address, port = jvm.getsockname()
+        gateway = SimpleNamespace(gateway_parameters=SimpleNamespace(address=address, port=port))
+        monkeypatch.setattr(SparkContext, "_gateway", gateway)
+        assert type(translate(refused, "writing to lake.a.b")) is WriteError
+        broken = type("Py4JNetworkError", (Exception,), {})("Answer from Java side is empty")
+        assert type(translate(broken, "writing to lake.a.b")) is SparkLost
+    assert type(translate(refused, "writing to lake.a.b")) is SparkLost
 
 
 def test_a_driver_that_spark_lacks_is_named_with_its_jar():
