@@ -36,7 +36,9 @@ AS_LOADED = "as_loaded"
 """Of a load of the whole table: its id, and what else has to be the same for the position to prove the table."""
 OWN_FINGERPRINT = "own_fingerprint"
 """What the source answered of all its columns, see `Probe.own_fingerprint`."""
-CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint", OWN_FINGERPRINT})
+WHOLE_AT = "whole_at"
+"""When the whole table was compared or loaded last, by a strategy that does not do so each time."""
+CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint", OWN_FINGERPRINT, WHOLE_AT})
 """By which a strategy knows, without a look, that the table is as the source."""
 
 

@@ -22,14 +22,13 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.position_state import BEGIN, METHOD, OWN_FINGERPRINT, VOUCHER
+from tidegate.core.position_state import BEGIN, METHOD, OWN_FINGERPRINT, VOUCHER, WHOLE_AT
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
 from tidegate.strategies._loaded import compared_partitions, loaded_version
 
-WHOLE_AT = "whole_at"
 WHOLE = (LoadMethod.PARTITIONS, LoadMethod.SNAPSHOT_DIFF, LoadMethod.FULL)
 KIND = {
     LoadMethod.INCREMENTAL: "watermark",
@@ -104,6 +103,11 @@ class Smart(Strategy):
     @property
     def rereads(self) -> bool:
         """Every row, whenever the whole table is compared."""
+        return True
+
+    @property
+    def settles_unverified(self) -> bool:
+        """Yes: it then compares or loads the whole table, whatever the column shows."""
         return True
 
     @property
@@ -262,9 +266,11 @@ class Smart(Strategy):
     def _due(self, since: Position, now: datetime) -> bool:
         """Whether the whole table has to be compared, whatever the column shows."""
         loaded = since.state.get(WHOLE_AT)
-        known = [datetime.fromisoformat(loaded)] if loaded else []
+        if loaded is None:  # nor is it known what a comparison before that found
+            return True
+        known = [datetime.fromisoformat(loaded)]
         known += [self.cost_history.proven_at] if self.cost_history.proven_at else []
-        return not known or now - max(known) >= self.full_every
+        return now - max(known) >= self.full_every
 
     def _strategy(self, way: LoadMethod) -> Strategy:
         return cast("Strategy", plugins.load("strategies", KIND[way])(**self._options(way)))

@@ -75,3 +75,29 @@ def test_wrong_rows_of_the_load_stop_it_also_where_the_source_has_lost_some(inte
     shop.sql("delete from t where id in (2, 5)")
     tamper(workspace, spark, wrong)
     assert outcome(workspace, spark) == "verify_failed"
+
+
+@pytest.mark.parametrize("options", [{}, {"column": "at"}])
+def test_a_strategy_that_can_compare_every_row_settles_it_where_the_source_has_gone_on(tmp_path, spark, options):
+    """Rows of the load, and older ones, are changed and deleted in a way that no column shows."""
+    shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
+    shop.sql("create table t (id integer primary key not null, at timestamp not null, name text)")
+    shop.sql(*map(INSERT.format, range(1, 7)))
+    stream = {
+        "source": {"connection": "shop", "table": "t"},
+        "target": "lake.out.t",
+        "key": ["id"],
+        "strategy": {"kind": "smart", **options},
+        "write": "merge",
+    }
+    lakes = {"lake": {"format": "delta"}}
+    workspace.write({"t": stream}, connections={"shop": {"url": shop.url}}, lakes=lakes, spark={"conf": QUICK})
+    assert outcome(workspace, spark) == "verified"
+    shop.sql(INSERT.format(7))
+    with pytest.raises(Crash):
+        workspace.run("t", spark=spark, on_event=crash_at((Stage.WRITE, Moment.DONE)))
+    shop.sql("update t set name = 'changed' where id in (2, 7)", "delete from t where id = 3")
+    assert outcome(workspace, spark) == "verified"
+    assert current(workspace) == {1: "row 1", 2: "changed", 4: "row 4", 5: "row 5", 6: "row 6", 7: "changed"}
+    shop.sql(INSERT.format(8))
+    assert outcome(workspace, spark) == "verified"

@@ -14,6 +14,7 @@ from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.position_state import unclaimed
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Range
 from tidegate.errors import ConfigError, HistoryGone
@@ -171,6 +172,19 @@ def test_a_verified_table_is_not_looked_at_again_so_soon() -> None:
     stream.table.at += timedelta(hours=30)
     assert asked(stream) is not None
     assert asked(stream, CostHistory(proven_at=NOON + timedelta(hours=20))) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"column": "updated_at"}])
+def test_a_load_that_was_never_verified_is_settled_by_the_whole_table(options) -> None:
+    """Whatever the column, and a comparison before that load, say."""
+    stream = loaded(**options)
+    assert stream.run() is None
+    assert stream.strategy.settles_unverified
+    doubted = replace(stream.position, state=unclaimed(stream.position.state))
+    proven = stream.strategy.learned(CostHistory(proven_at=stream.table.at))
+    changes = proven.detect(stream.table, doubted)
+    assert changes is not None
+    assert (changes.whole, changes.slices, type(changes.effect)) == (True, (Everything(),), Mirror)
 
 
 def test_partitions_that_were_measured_are_compared_without_asking_for_an_edge_again() -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import CostHistory
-from tidegate.core.effects import Effect
+from tidegate.core.effects import Effect, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import EventRules
@@ -42,6 +42,11 @@ class Strategy(Protocol):
     @abstractmethod
     def rereads(self) -> bool:
         """Whether an unchanged row may be read again."""
+
+    @property
+    def settles_unverified(self) -> bool:
+        """Whether a run makes the table equal to the source where the position claims nothing of the table's rows."""
+        return self.emits == {Mirror}
 
     @property
     def cursor(self) -> tuple[str, ...]:

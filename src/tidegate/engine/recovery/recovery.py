@@ -21,7 +21,7 @@ from tidegate.engine.reconcile import RecoveryState, RegistryRepair, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison, events
 from tidegate.engine.verification.proof import REPAIR
-from tidegate.errors import PositionMissing, TidegateError, VerifyFailed
+from tidegate.errors import PositionMissing, SourceMoved, TidegateError, VerifyFailed
 from tidegate.registry.values import PlanStatus
 
 
@@ -82,7 +82,8 @@ def unproven(stream: Stream) -> bool | None:
 def prove(work: LoadContext) -> LoadContext:
     """Verifies the last load if it was left unverified.
 
-    Strategies that compare every row do not need this: they ignore its claims, see `RecoveryState.vouched`.
+    Strategies that compare every row do not need this: they ignore its claims, see `RecoveryState.vouched`. One that
+    does so only where it has to, does so where this finds a difference, or where the source does not stand still.
 
     Raises:
         VerifyFailed: the rows differ, and not because the source has gone on.
@@ -90,6 +91,19 @@ def prove(work: LoadContext) -> LoadContext:
     stream, context, since = work.stream, work.context, work.recovered.loaded
     if work.recovered.proven or since is None or context.reads_everything or stream.strategy.emits == {Mirror}:
         return work
+    try:
+        after = _proven_after(work, since)
+    except (VerifyFailed, SourceMoved):
+        if not stream.strategy.settles_unverified:
+            raise
+        return work
+    context.registry.verified(stream.uid, since, after=after)
+    return replace(work, recovered=replace(work.recovered, proven=True))
+
+
+def _proven_after(work: LoadContext, since: Position) -> str | None:
+    """From where on the rows of the last load were compared and equal; None for from the beginning."""
+    stream, context = work.stream, work.context
     with work.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)
         after = None
@@ -120,8 +134,7 @@ def prove(work: LoadContext) -> LoadContext:
             hint=_next_step(stream, since, of_events=events.was_of_events(saved)),
             load_id=since.load_id,
         )
-    context.registry.verified(stream.uid, since, after=after)
-    return replace(work, recovered=replace(work.recovered, proven=True))
+    return after
 
 
 def _next_step(stream: Stream, since: Position, *, of_events: bool) -> str:
