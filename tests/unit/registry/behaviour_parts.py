@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,11 @@ from sqlalchemy import text
 from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Insert
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.intervals import IntervalState
 from tidegate.core.manifest import File, Manifest
 from tidegate.core.slices import Everything, Files
-from tidegate.errors import PositionMoved
+from tidegate.errors import PositionMoved, WriteError
+from tidegate.registry import recent
 from tidegate.registry.tables import files, plans, tasks
 from unit.registry.loads import UID, ledger, load, publish
 
@@ -55,6 +58,32 @@ def test_a_stream_that_is_not_loaded_by_partitions_any_more_has_none(registry):
     registry.keep_ledger(UID, {"type": "whole_table"}, ledger(a=1))
     publish(registry, load())
     assert registry.ledger(UID) is None
+
+
+def test_partitions_are_shown_as_their_last_load_and_comparison_left_them(registry):
+    registry.keep_ledger(UID, {"type": "by_date", "column_name": "day", "period": "day"}, ledger(a=1, b=2, c=3))
+    with registry.task(UID, "load_partition", groups=["a"]) as payload:
+        payload["verified"] = True
+    with registry.task(UID, "load_partition", groups=["b"]):
+        pass
+    with suppress(WriteError), registry.task(UID, "load_partition", groups=["c", "z"]):
+        raise WriteError("full")
+
+    def shown(limit=10):
+        return registry.ask(lambda connection: recent.partitions(connection, UID, limit))
+
+    done, unverified = IntervalState.DONE, IntervalState.UNVERIFIED
+    lost = [("c", 3, IntervalState.STALE), ("z", None, IntervalState.FAILED)]
+    assert shown() == [("a", 1, done), ("b", 2, unverified), *lost]
+    assert shown(2) == [("b", 2, unverified), *lost], "the last ones"
+    for level, equal, state in [("counts", True, unverified), ("rows", False, unverified), ("rows", True, done)]:
+        with registry.task(UID, "measure_partition") as payload:
+            payload |= {"level": level, "equal": equal}
+        assert shown() == [("a", 1, done), ("b", 2, state), *lost]
+    time.sleep(0.002)
+    registry.keep_ledger(UID, {"type": "by_date", "column_name": "day", "period": "day"}, ledger(a=1, b=5, c=3))
+    assert shown()[1] == ("b", 5, unverified), "it was loaded since"
+    assert registry.ask(lambda connection: recent.partitions(connection, "another", 10)) == []
 
 
 def test_the_status_of_many_slices_is_that_of_each_alone(registry):
