@@ -6,6 +6,7 @@ Prints a traceback only at log level debug.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +53,7 @@ class Shell:
     redact: Callable[[str], str] = field(default=_unchanged, repr=False)
     stream: str | None = field(default=None, init=False)
     _warm: float | None = field(default=None, init=False, repr=False)
+    _environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), init=False, repr=False)
     _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def set_up_log(self) -> None:
@@ -83,7 +85,7 @@ class Shell:
         if self._warm and not shared.provided():
             from tidegate.service.warmth import leave_behind  # noqa: PLC0415 - few projects say so
 
-            leave_behind(self.folder, self.profile, self._warm)
+            leave_behind(self.folder, self.profile, self._warm, self._environment)
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""

@@ -96,18 +96,18 @@ class Supervisor:
 
     def serve(self) -> int:
         """0 when asked to stop; commands at work have ended by then, as after Ctrl-C."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        self._listening = self.place.listen()  # who calls from here on waits, and starts no Spark beside this one
         _preload()
         self._spark = Spark(log=self.place.folder / "spark.log", say=self.say, closing=self._close_in_child)
         self._bus = Bus()
         self._file = ProjectFile(self.place.project, self.options.profile)
-        self._listening = self.place.listen()
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._stop)
         self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
         self._begin()
         ending = False
@@ -307,13 +307,22 @@ class Supervisor:
         """Has the changed project checked by a process of its own, since a source may take its time to answer."""
         if self._checking is not None:  # it is changed again: what is asked of the one before is of no use
             _terminate(self._checking)
-        self._checking = self._fork(lambda: self._own(["check", "--quiet"]))
+        quiet = self._file.again  # what is wrong with it was said already
+
+        def check() -> int:
+            if quiet:
+                worker.silence()
+            return self._own(["check", "--quiet"])
+
+        self._checking = self._fork(check)
 
     def _checked(self, code: int) -> None:
         self._checking = None
         if code:
-            name = self.place.project.name
-            self.say(f"{name} was changed and is not valid: the service keeps using the previous one")
+            if not self._file.again:
+                name = self.place.project.name
+                self.say(f"{name} was changed and is not valid: the service keeps using the previous one")
+            self._file.refused(time.monotonic())
             return
         self.say(f"{self.place.project.name} was changed: the service goes on with it")
         for kept in self._kept:

@@ -65,6 +65,13 @@ def own(words: Sequence[str], place: Place, run: Run) -> int:
     return run(words)
 
 
+def silence() -> None:
+    """From here on nobody sees what this process prints."""
+    with Path(os.devnull).open("w") as nothing:
+        for number in (1, 2):
+            os.dup2(nothing.fileno(), number)
+
+
 def warm(place: Place, profile: str | None) -> int:
     """Has Spark started, so that the first load finds it."""
     from tidegate.api import Project  # noqa: PLC0415 - imported by the supervisor, before the first fork
@@ -138,9 +145,23 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
 def _belong(place: Place) -> None:
     """This process takes its Spark from the service, and tells it of each event."""
     environment = java_environment(os.environ)  # as it is before PySpark adds variables of its own
-    shared.provide(lambda wanted: _Leased.of(place, replace(wanted, environment=environment)))
+    shared.provide(
+        lambda wanted: _Leased.of(place, replace(wanted, environment=environment)), warm=lambda: _is_warm(place)
+    )
     tell = cache(lambda: teller(place))
     observe(lambda _: tell())
+
+
+def _is_warm(place: Place) -> bool:
+    """Whether the service's Spark runs; False also where nobody answers."""
+    connection = place.connect()
+    if connection is None:
+        return False
+    with connection, contextlib.suppress(OSError):
+        wire.send(connection, {"ask": "state"})
+        message = wire.receive(connection)
+        return message is not None and message[0]["spark"] is not None
+    return False
 
 
 class _Leased:

@@ -25,7 +25,7 @@ from tidegate.spark.catalogs import close_catalogs, local_files
 from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
 from tidegate.spark.jvm import SECRET, Jvm, keep_secrets
-from tidegate.spark.shared import JvmSpec, SharedJvm, lease
+from tidegate.spark.shared import JvmSpec, SharedJvm, is_warm, lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +127,7 @@ class Sessions:
     @property
     def ready(self) -> bool:
         """Whether the next session is there at once; asking starts nothing."""
-        return self._built is not None or self._borrowed is not None
+        return self._built is not None or self._borrowed is not None or (self._remote is None and is_warm())
 
     def abort(self) -> None:
         """Ends what Spark does for loads in other threads, so that they fail soon; call `stop` afterwards.

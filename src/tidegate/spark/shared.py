@@ -93,17 +93,27 @@ class Lease(Protocol):
 
 Provider = Callable[[JvmSpec], Lease | None]
 _provider: Provider | None = None
+_warm: Callable[[], bool] = bool
 
 
-def provide(provider: Provider | None) -> None:
-    """From here on this process asks there for a Spark before it starts one."""
-    global _provider  # noqa: PLW0603 - a process holds one Spark, wherever it is needed first
-    _provider = provider
+def provide(provider: Provider | None, warm: Callable[[], bool] = bool) -> None:
+    """From here on this process asks there for a Spark before it starts one.
+
+    Args:
+        warm: whether one runs there already; asking starts nothing.
+    """
+    global _provider, _warm
+    _provider, _warm = provider, warm
 
 
 def provided() -> bool:
     """Whether this process belongs to a service."""
     return _provider is not None
+
+
+def is_warm() -> bool:
+    """Whether this process belongs to a service whose Spark runs already."""
+    return _warm()
 
 
 def lease(wanted: JvmSpec) -> Lease | None:

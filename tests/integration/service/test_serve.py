@@ -342,6 +342,26 @@ def test_a_run_leaves_a_service_behind_for_a_while(site):
     assert not (place.folder / "service.sock").exists(), "who wants to run alone leaves nothing behind"
 
 
+def test_the_second_run_uses_the_spark_that_the_first_one_left_behind(site):
+    """It takes the one that was started for it, and starts none beside it while the service begins."""
+    site.write(keep_warm="2m")
+    assert site.run("run")[0] == 0
+    place = Place.of(site.folder)
+    site.until((place.folder / "service.sock").exists)
+    site.change()
+    code, _, err = site.run("run")
+    first = site.state()
+    try:
+        assert (code, site.rows()) == (0, site.there())
+        site.change()
+        code, _, err = site.run("run")
+        assert (code, site.rows(), "starting Spark" in err) == (0, site.there(), False)
+        assert site.state()["spark"]["pid"] == first["spark"]["pid"]
+    finally:
+        os.kill(first["pid"], signal.SIGTERM)
+        site.until(lambda: not (place.folder / "service.sock").exists())
+
+
 def test_a_second_service_says_which_one_runs(site):
     site.serve("--no-schedule")
     code, _, err = site.run("serve")
