@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
+from tidegate.core.policies.rules import RuleViolation
 from tidegate.errors import TidegateError, error_of
 
 
@@ -58,6 +59,8 @@ class Outcome(Shown):
     the run; None where its metadata do not say. `log_taken` and `log_behind` are of a log, in its own unit: events of a
     topic, files, bytes of a server's log. `whole` is whether the run took all of the source, by a full refresh, a
     resync, or a mirror of the whole table that was verified: an earlier comparison says nothing of the table then.
+    `checks_failed` are the checks that rows failed, with what was done about it; of a run of several commits a check may
+    be in it several times. A check that is not in it was passed only if the run loaded rows.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -103,6 +106,7 @@ class Outcome(Shown):
     arrivals: tuple[tuple[int, int], ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    checks_failed: tuple[RuleViolation, ...] = ()
     error: Problem | None = None
 
     @property
@@ -123,6 +127,7 @@ class Outcome(Shown):
         values["outcome"] = str(self.outcome)
         values["notes"] = list(self.notes)
         values["arrivals"] = [list(each) for each in self.arrivals]
+        values["checks_failed"] = [each.to_dict() for each in self.checks_failed]
         values["error"] = self.error.to_dict() if self.error else None
         return values
 

@@ -14,6 +14,7 @@ from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
+from tidegate.core.policies.rules import RuleViolation
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext
@@ -82,7 +83,9 @@ class LoadResult:
         return self.verdict.equal
 
 
-def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -> Outcome:
+def outcome_of(
+    stream: Stream, done: LoadResult, seconds: Mapping[str, float], checks_failed: tuple[RuleViolation, ...] = ()
+) -> Outcome:
     """The outcome of a run, from everything that its loads did.
 
     Args:
@@ -107,6 +110,7 @@ def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -
         arrivals=done.arrivals,
         seconds=dict(seconds),
         notes=done.notes,
+        checks_failed=checks_failed,
         error=done.error,
     )
     return replace(outcome, notes=(outcome.set_aside, *outcome.notes)) if outcome.set_aside else outcome
@@ -245,8 +249,9 @@ def combined(results: Sequence[LoadResult], changes: ChangeSet) -> LoadResult:
     """Combines all commits of one run: counts are added, the last state wins, and one failure fails the run."""
     failed = [each for each in results if each.error is not None]
     good = [each for each in results if each.error is None]
+    landed = [each for each in good if each.result is Result.LOADED]
     together = replace(
-        (good or failed)[-1],
+        (landed or good or failed)[-1],
         counts=replace(_total(results), slices_total=len(changes.slices) + changes.observed.skipped),
         spark_started=any(each.spark_started for each in results),
         notes=tuple(dict.fromkeys(note for each in results for note in each.notes)) + changes.notes,

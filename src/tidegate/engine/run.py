@@ -110,7 +110,7 @@ def run_stream(
     try:
         outcome = _under_lease(stream, context, journal, lines, began)
     except TidegateError as error:
-        outcome = outcome_of(stream, failure(stream, error, context.redact), _seconds(journal, began))
+        outcome = _outcome(stream, failure(stream, error, context.redact), journal, began)
     except KeyboardInterrupt:
         journal.interrupted()
         raise
@@ -132,11 +132,11 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: R
             registry.close_crashed(stream.uid, keep_run=context.run_id)
             with lines.saved(partial(registry.keep_log, stream.uid, context.run_id)):
                 done = catch_up(lambda each: _attempts(stream, each, lease, journal), context)
-            outcome = outcome_of(stream, done, _seconds(journal, began))
+            outcome = _outcome(stream, done, journal, began)
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
             with suppress(RegistryError):
-                ended = outcome_of(stream, interruption(stream), _seconds(journal, began))
+                ended = _outcome(stream, interruption(stream), journal, began)
                 registry.finish_run(context.run_id, ended)
             raise
         except Exception as error:  # noqa: BLE001 - a run that was begun ends, whatever broke
@@ -166,11 +166,19 @@ def _continues(last: LoadResult) -> bool:
     return last.result is Result.LOADED and last.error is None and last.reached.log_behind > 0
 
 
+def _outcome(stream: Stream, done: LoadResult, journal: Journal, began: float) -> Outcome:
+    return outcome_of(stream, done, _seconds(journal, began), journal.broken)
+
+
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
+    failed_before = journal.broken
+
+    def again(why: str, wait: float) -> None:
+        journal.broken = failed_before  # the next attempt looks at the rows once more
+        journal.retry(context.redact(why), wait)
+
     try:
-        return retrying(lambda why, wait: journal.retry(context.redact(why), wait))(
-            told_as_lost()(load.run), stream, context, lease, journal
-        )
+        return retrying(again)(told_as_lost()(load.run), stream, context, lease, journal)
     except Exception as error:  # the border of a stream: a bug must not take the others down
         if interrupted(error) or context.interrupted():
             raise KeyboardInterrupt from error

@@ -155,6 +155,16 @@ class RuleViolation:
         found = f"{self.rows:,} rows: " if self.rows is not None else ""
         return f"check {self.rule}: {found}{self.reason}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {
+            "rule": self.rule,
+            "on_fail": self.on_fail.value,
+            "columns": list(self.columns),
+            "reason": self.reason,
+            "rows": self.rows,
+        }
+
 
 def rule_name(kind: str, value: object) -> str:
     """The name of a rule that states none: its kind and its main option.
