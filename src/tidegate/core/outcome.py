@@ -59,8 +59,8 @@ class Outcome(Shown):
     the run; None where its metadata do not say. `log_taken` and `log_behind` are of a log, in its own unit: events of a
     topic, files, bytes of a server's log. `whole` is whether the run took all of the source, by a full refresh, a
     resync, or a mirror of the whole table that was verified: an earlier comparison says nothing of the table then.
-    `checks_failed` are the checks that rows failed, with what was done about it; of a run of several commits a check may
-    be in it several times. A check that is not in it was passed only if the run loaded rows.
+    `checks_failed` are the checks that rows failed, and what was done about it; of a run of several commits a check may
+    be in it several times. One that is not in it was passed only if the run loaded rows.
     """
 
     shown: ClassVar[tuple[str, ...]] = (

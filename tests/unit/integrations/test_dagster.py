@@ -428,7 +428,7 @@ def test_the_component_of_the_documents_loads(site):
     document = (ROOT / "docs" / "integrations" / "dagster.md").read_text()
     written = yaml.safe_load(re.search(r"^```yaml defs\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)[1])
     write(site, orders={**ORDERS, "schedule": {"every": "5m"}}, notes=NOTES)
-    (site.folder / "tidegate.yaml").open("a").write("profiles: {prod: {}}\n")
+    site.file.write_text(site.file.read_text() + "profiles: {prod: {}}\n")
     written["attributes"] |= {"project": str(site.folder), "exclude": ["notes"]}
     with create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(component_cls=TidegateProjectComponent, defs_yaml_contents=written)

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dagster import AssetsDefinition, BackfillPolicy, PartitionsDefinition, RetryPolicy, multi_asset
+from dagster import (
+    AssetKey,
+    AssetsDefinition,
+    AssetSpec,
+    BackfillPolicy,
+    PartitionsDefinition,
+    RetryPolicy,
+    multi_asset,
+)
 
 from tidegate.errors import ConfigError
 from tidegate.integrations.dagster import checks
@@ -51,7 +59,27 @@ def tidegate_assets(  # noqa: PLR0913 - the options of `multi_asset`
         refuse_partitions(partitions_def, streams)
         backfill_policy = backfill_policy or BackfillPolicy.single_run()
     specs = {each.name: translator.get_asset_spec(each) for each in streams}
-    taken: dict[Any, str] = {}
+    _refuse_lost(specs)
+    return multi_asset(
+        name=name,
+        specs=list(specs.values()),
+        check_specs=[check for each in streams for check in checks.specs(each.stream, specs[each.name].key)],
+        can_subset=True,
+        partitions_def=partitions_def,
+        backfill_policy=backfill_policy,
+        retry_policy=retry_policy,
+        op_tags=op_tags,
+        pool=pool,
+    )
+
+
+def _refuse_lost(specs: Mapping[str, AssetSpec]) -> None:
+    """Refuses assets of which nobody could tell which stream they are.
+
+    Raises:
+        ConfigError: two streams with one key, or an asset without its stream's name.
+    """
+    taken: dict[AssetKey, str] = {}
     for stream, spec in specs.items():
         other = taken.setdefault(spec.key, stream)
         if other != stream:
@@ -64,14 +92,3 @@ def tidegate_assets(  # noqa: PLR0913 - the options of `multi_asset`
                 f"the asset of stream {stream!r} has no metadata {STREAM!r}, so that nobody knows what to load",
                 hint="Keep the metadata that `TidegateTranslator.get_metadata` returns.",
             )
-    return multi_asset(
-        name=name,
-        specs=list(specs.values()),
-        check_specs=[check for each in streams for check in checks.specs(each.stream, specs[each.name].key)],
-        can_subset=True,
-        partitions_def=partitions_def,
-        backfill_policy=backfill_policy,
-        retry_policy=retry_policy,
-        op_tags=op_tags,
-        pool=pool,
-    )

@@ -115,7 +115,7 @@ class _Step:
                     yield from self._window(asset, window)
                 else:
                     outcome = ready.get(asset.stream) or self._run(asset.stream)
-                    yield from self._told(outcome, asset)
+                    yield from self._report(outcome, asset)
             except TidegateError as error:
                 failed.append(error)
 
@@ -123,7 +123,7 @@ class _Step:
         found: Document = self.runner.run(name, options=self.options)["streams"][0]
         return found
 
-    def _told(self, outcome: Document, asset: StreamAsset) -> Iterator[AssetEvent]:
+    def _report(self, outcome: Document, asset: StreamAsset) -> Iterator[AssetEvent]:
         yield from events.of_run(outcome, asset, self._view(asset.stream))
         _refuse_failure(outcome, asset)
 

@@ -104,13 +104,13 @@ class Runner:
             [sys.executable, "-m", "tidegate", *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             try:
-                printed, told = process.communicate()
+                printed, remarks = process.communicate()
             except BaseException:
                 process.send_signal(signal.SIGINT)
                 raise
-        for line in told.splitlines():
+        for line in remarks.splitlines():
             self.tell(line)
-        return document_of(printed, told)
+        return document_of(printed, remarks)
 
     def _event(self, event: Event) -> None:
         if event.moment is Moment.DONE:
@@ -121,11 +121,11 @@ class Runner:
             self.tell(f"{event.stream}: {event.detail}, in {event.seconds:.1f} s")
 
 
-def document_of(printed: str, told: str) -> Document:
+def document_of(printed: str, remarks: str) -> Document:
     """The document that a command printed.
 
     Args:
-        told: what it said on stderr.
+        remarks: what it said on stderr.
 
     Raises:
         ServiceLost: it printed none.
@@ -134,7 +134,7 @@ def document_of(printed: str, told: str) -> Document:
     try:
         document: Document = json.loads(printed)
     except ValueError as error:
-        last = (told.strip().splitlines() or ["no output"])[0]
+        last = (remarks.strip().splitlines() or ["no output"])[0]
         raise ServiceLost(f"the command ended without its document: {last}") from error
     if "error" in document:
         problem = document["error"]
