@@ -256,17 +256,17 @@ class Project:
         *names: str,
         dry_run: bool = False,
         force: bool = False,
+        allow_deletes: bool = False,
         on_event: Listener | None = None,
         **chosen: Unpack[Selectors],
     ) -> UpkeepReport:
-        """Keeps tables small and fast; rows and positions stay. A stream's error is part of the report.
+        """Keeps tables small and fast, and drops what `retain:` does not keep. Errors are part of the report.
 
         Args:
             dry_run: only report what would be done; takes no lease and does not start Spark.
-            force: run every step that has something to do, even below its threshold.
-            on_event: called before and after each step.
+            force, allow_deletes: run every step that has something to do; let `retain:` drop any number of rows.
         """
-        streams, context = self.streams(*names, **chosen), self._context()
+        streams, context = self.streams(*names, **chosen), self._context(allow_deletes=allow_deletes)
         return maintain_streams(streams, context, force=force, dry_run=dry_run, listener=on_event)
 
     def watch(

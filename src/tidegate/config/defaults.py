@@ -23,13 +23,14 @@ INHERITED = (
     "deletes",
     "maintenance",
     "schedule",
+    "retain",
     "verify",
     "checks",
     "tags",
     "owner",
 )
 STREAM_KEYS = (*INHERITED, "target", "uid", "exclude")
-MERGED = ("source", "contract", "layout", "deletes", "maintenance")
+MERGED = ("source", "contract", "layout", "deletes", "maintenance", "retain")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",
     "target": "lake.shop.orders",

@@ -21,6 +21,7 @@ from tidegate.config.state import REGISTRY, WAREHOUSE
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.retention import Retain
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
 
@@ -47,6 +48,7 @@ STREAM: Mapping[str, str] = {
     "layout": "How a new table is laid out.",
     "deletes": "How rows that are gone at the source are found, and how they leave the table.",
     "maintenance": "When files are compacted and old versions of the table expire.",
+    "retain": "How long rows stay in the table: older ones are dropped by `tidegate maintain`.",
     "schedule": "When `tidegate watch` runs the stream: `every:` or `cron:`.",
     "verify": "What is compared with the source before a load becomes visible: nothing, the number of rows that moved, "
     "or the fingerprint of the rows that moved.",
@@ -114,6 +116,7 @@ def _stream() -> dict[str, Any]:
         "layout": schema_of(Layout),
         "deletes": schema_of(Deletes),
         "maintenance": schema_of(Maintenance),
+        "retain": schema_of(Retain),
         "schedule": schema_of(Schedule),
         "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
         "checks": checks_schema(),

@@ -21,6 +21,7 @@ from tidegate.config.targets import is_pattern, refuse_placeholders, refuse_rese
 from tidegate.core.ids import split_name
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.retention import Retain
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
 from tidegate.core.spelling import suggest
@@ -41,6 +42,7 @@ class StreamConfig:
         target: the parts of the table's name; may hold `{table}` and `{schema}`.
         contract: the mode for each kind of change of columns.
         deletes: how rows that are gone leave the table.
+        retain: which rows leave it by their age.
         verify: `none`, `counts` or `moved`.
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
@@ -60,6 +62,7 @@ class StreamConfig:
     deletes: Deletes
     maintenance: Maintenance
     schedule: Schedule | None
+    retain: Retain | None
     verify: Verify
     uid: str | None
     mark: Mark
@@ -123,6 +126,7 @@ class StreamReader:
             "deletes": lambda: read(Deletes, node.get("deletes") or _empty(node, "deletes")),
             "maintenance": lambda: read(Maintenance, node.get("maintenance") or _empty(node, "maintenance")),
             "schedule": lambda: read(Schedule, when) if (when := node.get("schedule")) else None,
+            "retain": lambda: read(Retain, rule) if (rule := node.get("retain")) else None,
             "verify": lambda: convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             "uid": lambda: _uid(node),
             "checks": lambda: read_checks(node.get("checks")),

@@ -37,6 +37,7 @@ class Position:
         loaded_through: the cursor up to which the table is complete, as canonical text; None without a cursor.
         schema: digest of the columns loaded; None where it was not recorded.
         writer: the signature of a writer that keeps history, which must not change under its table; None for others.
+        retained: which rows the table keeps, see `core.policies.retention.Kept`; empty where it keeps all.
         witness: what only this history of the source can say of itself later, see `continuity.Witness`.
     """
 
@@ -50,6 +51,7 @@ class Position:
     schema: str | None = None
     writer: str | None = None
     witness: Mapping[str, Any] = field(default_factory=dict)
+    retained: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; what is not recorded is an empty text, as every version of Tidegate writes and reads it."""
@@ -64,6 +66,7 @@ class Position:
             "loaded_through": self.loaded_through,
             "schema": self.schema or "",
             **({"writer": self.writer} if self.writer else {}),
+            **({"retained": dict(self.retained)} if self.retained else {}),
             **({"witness": dict(self.witness)} if self.witness else {}),
         }
 

@@ -20,6 +20,7 @@ from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.spelling import suggest
+from tidegate.engine import retention
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.context import LoadContext, RunContext
@@ -210,6 +211,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
     recovered = recovery.found(stream, context, table)
+    stream = retention.applied(stream, recovered.since, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         reason = compared.unpartitioned(probe.schema())
         if reason is not None:

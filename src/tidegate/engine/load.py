@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
-from tidegate.engine import empty_source, outcome, partition_loads, replication_slot, type_changes
+from tidegate.engine import empty_source, outcome, partition_loads, replication_slot, retention, type_changes
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Stage
@@ -37,6 +37,7 @@ def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> 
 
 def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     recovered = recovery.recover(stream, context)
+    stream = retention.applied(stream, recovered.since, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         work = recovery.prove(type_changes.escalated(work))

@@ -124,6 +124,7 @@ def _position(stream: Stream, found: PlanInputs, columns: Schema, evolve: Sequen
         loaded_through=found.changes.loaded_through,
         schema=columns.digest,
         writer=stream.writer.signature,
+        retained=stream.kept.to_dict() if stream.kept is not None else {},
     )
 
 

@@ -321,6 +321,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 loaded_through=through,
                 schema=table.position.schema if table.position else table.schema.digest,
                 writer=table.position.writer if table.position else stream.writer.signature,
+                retained=table.position.retained if table.position else {},
             )
         with context.session(small=True) as session:
             _commit(stream, context, table, position, lease=lease, session=session, reason=reason)

@@ -14,7 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.report import StreamReport
-from tidegate.engine import partitions, type_changes
+from tidegate.engine import partitions, retention, type_changes
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -99,6 +99,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
         table = stream.format.state(stream.target, stream.uid)
         recovered = recovery.found(stream, context, table)
         restored_source.refuse(stream, context)
+        stream = retention.applied(stream, recovered.since, context)
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
             work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
@@ -109,7 +110,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
                 delete_guard.guard(work, changes)
             plan = _plan(work, changes, ledger)
             why = changes.notes if changes else _unchanged(work)
-            notes = (*probe.notes(), *why, *_layout(stream))
+            notes = (*probe.notes(), *why, *_layout(stream), *retention.notes(stream, context.now()))
     except TidegateError as error:
         failed = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=failed.result, error=failed.error)

@@ -14,6 +14,7 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import StreamRef
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.retention import Kept, Retain
 from tidegate.core.policies.rules import OnFail, Rule
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Format, Layout
@@ -46,6 +47,7 @@ class Policies:
     deletes: Deletes = field(default_factory=Deletes)
     maintenance: Maintenance = field(default_factory=Maintenance)
     schedule: Schedule | None = None
+    retain: Retain | None = None
     checks: tuple[Rule, ...] = ()
 
 
@@ -55,6 +57,7 @@ class Stream:
 
     Args:
         uid: the identity in the table's commits.
+        kept: the rows that the table keeps, which `source` then shows alone; None for all.
         source_name: for people and the registry, `connection:relation`, without a secret.
     """
 
@@ -68,6 +71,7 @@ class Stream:
     writer: Writer
     key: tuple[str, ...] = ()
     policies: Policies = field(default_factory=Policies)
+    kept: Kept | None = None
 
     @property
     def ref(self) -> StreamRef:

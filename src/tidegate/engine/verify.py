@@ -21,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import begin_of, unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import load
+from tidegate.engine import load, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -176,6 +176,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
         raise PositionMissing(
             f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
         )
+    stream = retention.applied(stream, since, context)
     if not comparison.mirrors(stream):
         raise PlanError(
             f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "

@@ -27,17 +27,27 @@ def maintain(
     force: Annotated[
         bool, Option("--force", help="Run every step that has something to do, even below its threshold.")
     ] = False,
+    allow_deletes: Annotated[
+        bool, Option("--allow-deletes", help="Let `retain:` drop any number of rows, this once.")
+    ] = False,
 ) -> int:
     """Keeps tables small and fast.
 
-    Compacts files, applies deletes, rewrites manifests, removes old versions and orphan files. Positions stay.
+    Drops rows that `retain:` no longer keeps, compacts files, applies deletes, rewrites manifests, removes old versions
+    and orphan files. Positions stay.
     """
     with shell.project() as project:
         from tidegate.cli.progress import progress  # noqa: PLC0415 - it imports the engine
 
         with progress(shell, with_json=False) as listener:
             report = project.maintain(
-                *(streams or ()), select=select, exclude=exclude, dry_run=dry_run, force=force, on_event=listener
+                *(streams or ()),
+                select=select,
+                exclude=exclude,
+                dry_run=dry_run,
+                force=force,
+                allow_deletes=allow_deletes,
+                on_event=listener,
             )
     if shell.as_json:
         shell.document(report.to_dict())

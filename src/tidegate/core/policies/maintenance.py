@@ -67,6 +67,9 @@ class Maintenance:
 class Step(StrEnum):
     """The steps of maintenance, in this order."""
 
+    RETAIN = "retain"
+    """Rows that `retain:` keeps no more are dropped."""
+
     BRANCHES = "branches"
     """Branches that crashed loads left behind are dropped."""
 

@@ -236,6 +236,7 @@ class Dialect(Protocol):
     place: ClassVar[str] = "\0"
     ordered: ClassVar[frozenset[Kind]]
     connects: ClassVar[bool] = False
+    retains: ClassVar[bool] = False
 
     @abstractmethod
     def literal(self, kind: Type, text: str) -> str:

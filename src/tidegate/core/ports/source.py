@@ -17,6 +17,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.origin import Origin
 from tidegate.core.plan import Prune
+from tidegate.core.policies.retention import Kept
 from tidegate.core.ports.capabilities import (
     DetectsRestore,
     ListedFiles,
@@ -248,6 +249,10 @@ class Source(Protocol[P]):
             SourceUnavailable: it cannot be reached.
             EdgeUnknown: the bound cannot be determined.
         """
+
+    def retaining(self, kept: Kept) -> Source[P] | None:  # noqa: ARG002 - by default it cannot
+        """The source whose every answer and row is of those that are kept; None if it cannot be asked for them."""
+        return None
 
     @abstractmethod
     def read(self, session: SparkSession, probe: P, parts: Sequence[Slice], schema: Schema) -> DataFrame:

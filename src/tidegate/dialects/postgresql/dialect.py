@@ -36,6 +36,7 @@ class Postgresql(Connectable):
     schemes: ClassVar[tuple[str, ...]] = ("postgres",)
     jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
     sqlglot: ClassVar[str] = "postgres"
+    retains: ClassVar[bool] = True
     # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.
     fence: ClassVar[str] = "OFFSET 0"
     place: ClassVar[str] = "ctid"

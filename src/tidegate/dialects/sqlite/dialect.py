@@ -34,6 +34,7 @@ class Sqlite(Connectable):
     schemes: ClassVar[tuple[str, ...]] = ("sqlite3",)
     jars: ClassVar[tuple[str, ...]] = ("org.xerial:sqlite-jdbc:3.50.3.0",)
     sqlglot: ClassVar[str] = "sqlite"
+    retains: ClassVar[bool] = True
     fence: ClassVar[str] = "LIMIT -1 OFFSET 0"
     place: ClassVar[str] = "rowid"
     # Not decimals: those kept as text or as floating point have no exact order here.

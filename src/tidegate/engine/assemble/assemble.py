@@ -28,7 +28,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
-from tidegate.engine import column_backfill, rescued_columns, type_changes
+from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
 from tidegate.engine.assemble import patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.quality.rules import renamed
@@ -117,7 +117,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     _refuse_parts(config, lakes, entry, made)
     target: Target = made["target"]
     lake = lakes[target.lake]
-    return Stream(
+    joined = Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
         source=rescued_columns.rescuing(made["source"], entry.contract, lake, target, entry.key),
@@ -135,8 +135,12 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
             maintenance=entry.maintenance,
             schedule=entry.schedule,
             checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
+            retain=entry.retain,
         ),
     )
+    if reasons := tuple(retention.incompatibilities(joined)):
+        raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+    return joined
 
 
 def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Source[Probe]:

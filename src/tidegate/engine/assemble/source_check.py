@@ -15,6 +15,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.core.spelling import suggest
 from tidegate.engine.quality.rules import refuse_rules
+from tidegate.engine.retention import dated
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, ColumnMissing, ConfigError, DuplicateKeys, TidegateError
 
@@ -68,6 +69,9 @@ def _ask_columns(stream: Stream, columns: Schema, probe: Probe, answer: SourceAn
             by = stream.strategy.partitions.grouping(probe).column
             if by is not None and columns.find(by) is None:
                 raise absent(stream, "strategy", by, columns)
+    if (retain := stream.policies.retain) is not None:
+        with answer.kept():
+            dated(stream.name, retain, columns)
     added: Sequence[Column] = ()
     with answer.kept():
         added = stream.writer.added(columns, stream.strategy.cursor)

@@ -280,6 +280,11 @@ def _refuse(stream: Stream, request: Request) -> None:
             f"stream {stream.name!r}: write: {stream.writer.kind} would add existing rows a second time",
             hint="Use `write: merge` with a `key:`.",
         )
+    if stream.policies.retain is not None:
+        raise PlanError(
+            f"stream {stream.name!r}: a backfill could bring back rows that `retain:` has dropped",
+            hint=f"Repair what differs: `tidegate verify {stream.name} --repair`.",
+        )
     if request.parallel < 1 or (request.rate is not None and request.rate < 1):
         raise ConfigError("parallel and rate must be 1 or more", hint="Try --parallel 2 --rate 10000.")
     if (isinstance(request.chunk, int) and request.chunk < 1) or request.chunk == timedelta(0):

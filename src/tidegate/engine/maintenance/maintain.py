@@ -17,6 +17,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage
 from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
+from tidegate.engine import retention
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
 from tidegate.engine.observers import Command
@@ -192,6 +193,8 @@ def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Jour
         def once() -> str:
             lease.check()
             with context.announced_session(journal) as session:  # one of its own, for a step sets what it needs
+                if need.step is Step.RETAIN:
+                    return retention.drop(stream, context, lease, session)
                 return maintained(stream).maintain(session, upkeep, need.step)
 
         return _do(once, journal, upkeep, need)
@@ -229,7 +232,8 @@ def _survey(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[U
         looked_at=last_look(stream, context),
     )
     sides = (replace(upkeep, target=side, partition_by=()) for side in keeper.side_tables(stream.target))
-    return [(each, keeper.survey(each)) for each in (upkeep, *sides)]
+    surveyed = [(each, keeper.survey(each)) for each in sides]
+    return [(upkeep, (*retention.need(stream, context), *keeper.survey(upkeep))), *surveyed]
 
 
 def _table(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import join_name
+from tidegate.core.policies.retention import Kept
 from tidegate.core.ports.dialect import PreSnapshotSession, Relation, Session
 from tidegate.core.schema import Schema
 from tidegate.core.spelling import nearest, suggest
+from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import ColumnMissing, InternalError, TidegateError
 
 
@@ -46,6 +49,14 @@ def described(session: Session, relation: Relation, selection: ColumnSelection) 
     if any(not selection.takes(name) for name in found.names):
         raise InternalError(f"the dialect reads columns of {relation.label} that the project leaves out")
     return found
+
+
+def retained(statements: Statements, kept: Kept) -> Statements:
+    """The same questions to the rows that are kept alone, as to a query: no index or place of the table is assumed."""
+    where = statements.condition(kept.inside(statements.column(kept.column)))
+    text = f"\nSELECT * FROM {statements.relation.sql} WHERE {where}\n"
+    named = statements.dialect.named(text, "retained")
+    return replace(statements, relation=Relation(sql=named, label=statements.relation.label))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
+from tidegate.core.policies.retention import Kept
 from tidegate.core.ports.capabilities import DetectsRestore, RescuesColumns
 from tidegate.core.ports.dialect import Dialect, Relation, Row, Session
 from tidegate.core.ports.source import Probe
@@ -33,7 +34,7 @@ from tidegate.dialects.shared import own_hashes
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import InternalError, PlanError, SchemaRefused
-from tidegate.sources.database.described import described, known
+from tidegate.sources.database.described import described, known, retained
 from tidegate.sources.database.newest_rows import NewestRows, newest_by
 
 # From here on a fingerprint is worth more than one connection.
@@ -55,11 +56,13 @@ class DatabaseProbe(Probe):
         *,
         bound: BoundRequest | None = None,
         edge: SafeBound | None = None,
+        kept: Kept | None = None,
     ) -> None:
         self.session = session
         self._dialect = dialect
         self._relation = relation
         self._selection = selection
+        self._kept = kept
         self._lock = threading.Lock()
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
@@ -354,7 +357,7 @@ class DatabaseProbe(Probe):
 
     def _cuts(self, condition: str) -> Sequence[str]:
         """Places of the table that are asked side by side, where the rows are worth more than one connection."""
-        if self.session.connections == 1:
+        if self.session.connections == 1 or self._kept is not None:
             return ()
         rows = self.session.estimate(self._relation, condition)
         whole = self.session.estimate(self._relation, "1 = 1")
@@ -377,7 +380,8 @@ class DatabaseProbe(Probe):
         casts = {change.column: cast for change, cast in self._casts.items()}
         kept = (replace(each, type=casts[each.name].table) if each.name in casts else each for each in schema)
         schema = replace(schema, columns=tuple(kept))
-        return Statements(dialect=self._dialect, relation=self._relation, schema=schema, casts=casts)
+        found = Statements(dialect=self._dialect, relation=self._relation, schema=schema, casts=casts)
+        return found if self._kept is None else retained(found, self._kept)
 
     def _columns(self) -> Schema:
         schema = described(self.session, self._relation, self._selection)

@@ -19,6 +19,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.origin import DatabaseTable, Origin
+from tidegate.core.policies.retention import Kept
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
 from tidegate.core.ports.source import Source, SparkProvider
 from tidegate.core.schema import RESCUED, Column, Schema
@@ -68,6 +69,7 @@ class Database(Source[DatabaseProbe]):
     columns: Mapping[str, str] = field(default_factory=dict)
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
+    kept: Kept | None = field(default=None, metadata={"given": True})
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.query is None):
@@ -115,6 +117,10 @@ class Database(Source[DatabaseProbe]):
             session.close()
         return DatabaseTable(connection=self.connection, parts=parts if schema is None else (schema, *parts))
 
+    def retaining(self, kept: Kept) -> Database | None:
+        """The rows that are kept, in databases that are tested for it."""
+        return replace(self, kept=kept) if dialect_of(self.connection).retains else None
+
     @contextmanager
     def probe(
         self,
@@ -130,7 +136,7 @@ class Database(Source[DatabaseProbe]):
         session = dialect.open(self.connection)
         try:
             edge = taken(session, relation, self.selection, bound) if bound is not None else None
-            yield DatabaseProbe(dialect, session, relation, self.selection, bound=bound, edge=edge)
+            yield DatabaseProbe(dialect, session, relation, self.selection, bound=bound, edge=edge, kept=self.kept)
         finally:
             session.close()
 
