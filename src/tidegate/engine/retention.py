@@ -73,8 +73,8 @@ def _moves(stream: Stream) -> Iterator[str]:
         )
     elif Upsert in strategy.emits and (deletes.detect, deletes.scope) != (Detect.KEY_DIFF, Scope.TABLE):
         yield (
-            "retain: a row whose date is changed to an older one leaves the table, which strategy {strategy.kind} does not see; add "
-            "`deletes: {detect: key_diff}`"
+            "retain: a row whose date is changed to an older one leaves the table, which strategy "
+            f"{strategy.kind} does not see; add `deletes: {{detect: key_diff}}`"
         )
 
 
@@ -172,14 +172,14 @@ def drop(stream: Stream, context: RunContext, lease: Lease, session: SparkSessio
     part = kept.dropped(column)
     rows = stream.format.read(session, stream.target, table.snapshot)
     old = Spark().among([part], table.schema or NO_COLUMNS)
-    every, gone = rows.count(), rows.where(old).count()
-    _guard(stream, context, gone, every, kept)
+    every, dropped = rows.count(), rows.where(old).count()
+    _guard(stream, context, dropped, every, kept)
     plan = _plan(stream, context, table, kept, part)
     staging = stream.format.stage(session, stream.target, plan)
     with discarded_on_error(lambda: staging):
         staging.overwrite(rows.limit(0), [part])
         seen = staging.read()
-        if seen.where(old).count() or seen.count() != every - gone:
+        if seen.where(old).count() or seen.count() != every - dropped:
             raise VerifyFailed(f"stream {stream.name!r}: the table does not hold exactly the rows that `retain:` keeps")
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)
@@ -189,10 +189,10 @@ def drop(stream: Stream, context: RunContext, lease: Lease, session: SparkSessio
         plan.position,
         snapshot=receipt.snapshot,
         table_uuid=table.uuid,
-        reason=f"retain: {gone} rows before {kept.begin} dropped",
+        reason=f"retain: {dropped} rows before {kept.begin} dropped",
         verified=remembered.verified if remembered is not None else None,
     )
-    return f"{gone} rows dropped, kept from {kept.begin}"
+    return f"{dropped} rows dropped, kept from {kept.begin}"
 
 
 def _plan(stream: Stream, context: RunContext, table: TableState, kept: Kept, part: Partition) -> LoadPlan:
@@ -219,7 +219,7 @@ def _plan(stream: Stream, context: RunContext, table: TableState, kept: Kept, pa
     )
 
 
-def _guard(stream: Stream, context: RunContext, gone: int, every: int, kept: Kept) -> None:
+def _guard(stream: Stream, context: RunContext, dropped: int, every: int, kept: Kept) -> None:
     """Raises DeleteFuse if more rows would go than one load may delete."""
     if context.allow_deletes:
         change = ("DELETES GUARDED", "DELETES ALLOWED")
@@ -228,9 +228,9 @@ def _guard(stream: Stream, context: RunContext, gone: int, every: int, kept: Kep
     # A rule by age is a way to find deletes, so the limit holds without being set.
     limited = replace(stream.policies.deletes, detect=Detect.KEY_DIFF)
     most = limited.most(every)
-    if most is not None and gone > most:
+    if most is not None and dropped > most:
         raise DeleteFuse(
-            f"stream {stream.name!r}: `retain:` would drop {gone} of {every} rows of {stream.target}, those before "
+            f"stream {stream.name!r}: `retain:` would drop {dropped} of {every} rows of {stream.target}, those before "
             f"{kept.begin}; one maintenance may delete at most {most} ({limited.limit})",
             hint=f"Check the rule and the clock; if these rows are to go, allow it once: `tidegate maintain "
             f"{stream.name} --allow-deletes`.",

@@ -20,12 +20,14 @@ STREAM = {
     "write": "merge",
     "retain": {"column": "day", "keep": "90d"},
 }
-WATERMARK = {"kind": "watermark", "column": "at", "clock": "application", "lookback": "1d"}
+WATERMARK = {"kind": "watermark", "column": "at"}
 
 
 def problems(folder, **changes):
     with sqlite3.connect(folder / "shop.db") as shop:
-        shop.execute("create table if not exists t (id integer primary key, day date, at timestamp, name text)")
+        shop.execute(
+            "create table if not exists t (id integer primary key autoincrement, day date, at timestamp, name text)"
+        )
     shop.close()
     values = {
         "connections": {"shop": "sqlite:///shop.db", "duck": "duckdb:///x.db"},
@@ -60,7 +62,10 @@ def test_a_rule_is_accepted_where_it_is_tested(tmp_path, changes):
         ({"write": "scd2"}, "write: scd2 keeps every version"),
         ({"strategy": "smart"}, "strategy smart may choose one that does not"),
         ({"strategy": WATERMARK}, "which strategy watermark does not see; add `deletes: {detect: key_diff}`"),
-        ({"strategy": WATERMARK, "deletes": {"detect": "key_diff", "scope": "window"}}, "add `deletes:"),
+        (
+            {"strategy": {**WATERMARK, "lookback": "1d"}, "deletes": {"detect": "key_diff", "scope": "window"}},
+            "add `deletes:",
+        ),
         ({"deletes": {"apply": "soft"}}, "`deletes: {apply: soft}` keeps deleted ones"),
         ({"checks": [{"not_null": "name", "on_fail": "quarantine"}]}, "a quarantine brings back later"),
         ({"contract": {"add_column": "rescue"}}, "not tested with contract: rescue"),
