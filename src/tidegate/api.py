@@ -41,8 +41,9 @@ from tidegate.engine.proof import ProofReport, proof
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_streams, utc_now
-from tidegate.engine.savings import SavingsReport, savings, table_rows
+from tidegate.engine.savings import SavingsReport, savings
 from tidegate.engine.stream import Stream
+from tidegate.engine.table_states import table_states
 from tidegate.engine.table_view import TableView, view
 from tidegate.engine.verify import VerificationReport, level_of, verify_streams
 from tidegate.engine.watch import WatchResult, watch_streams
@@ -320,13 +321,15 @@ class Project:
         return overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
 
     def proof(self, *names: str, **chosen: Unpack[Selectors]) -> ProofReport:
-        """Which tables are proven equal to their sources, when and at which level; asks the registry alone."""
-        return proof(self.registry, self._recorded(names, chosen), utc_now())
+        """Which tables are proven equal to their sources, when and at which level; sources are not asked."""
+        streams = self._recorded(names, chosen)
+        return proof(self.registry, streams, table_states(self.lakes, streams), utc_now())
 
     def savings(self, *names: str, days: int = 30, **chosen: Unpack[Selectors]) -> SavingsReport:
         """What the runs of the last days read, against a full reload in place of each; asks tables for their rows."""
         streams = self._recorded(names, chosen)
-        return savings(self.registry, streams, table_rows(self.lakes, streams), utc_now() - timedelta(days=days))
+        rows = {name: state.rows if state else None for name, state in table_states(self.lakes, streams).items()}
+        return savings(self.registry, streams, rows, utc_now() - timedelta(days=days))
 
     def show(self, name: str) -> TableView:
         """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""

@@ -162,7 +162,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         verdict=verdict,
         whole=work.context.reads_everything or (changes.whole and _proven(work, verdict)),
         spark_started=not warm and work.context.sessions.started,
-        notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
+        notes=(*work.probe.notes(), *_others(work), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )
 
 
@@ -176,6 +176,14 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
     return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
 
 
+def _others(work: LoadContext) -> tuple[str, ...]:
+    table = work.recovered.table
+    if table.position is None or table.since_load.same_rows or work.stream.strategy.restores:
+        return ()
+    name = work.stream.name
+    return (f"others have changed the table since its last load: `tidegate verify {name}` compares it with its source",)
+
+
 def unchanged(work: LoadContext, *notes: str) -> LoadResult:
     """The result of a load that moved nothing; `notes` say why, if rows differed."""
     return LoadResult(
@@ -187,7 +195,7 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
             table_rows=work.recovered.table.rows,
         ),
         whole=work.context.reads_everything,
-        notes=(*work.probe.notes(), *notes),
+        notes=(*work.probe.notes(), *_others(work), *notes),
     )
 
 

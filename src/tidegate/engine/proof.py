@@ -1,7 +1,7 @@
 """Which tables are proven equal to their sources, for `tidegate proof`: a report to hand to an auditor.
 
-Reads the registry alone. It never says more than was compared: a load that was verified proves the rows that it moved,
-a comparison of whole tables proves the version that it looked at.
+Asks the registry and the tables, never the sources. It never says more than was compared: a load that was verified
+proves the rows that it moved, a comparison of whole tables proves the version that it looked at.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, ClassVar
 from tidegate import extras
 from tidegate.core.display import Shown, text_of
 from tidegate.core.outcome import Problem
+from tidegate.core.ports.format import TableState
 from tidegate.core.report import StreamReport
 from tidegate.registry import recent
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import StreamStatus
 
+PLAIN = ("stream", "source", "target", "snapshot", "table_read", "loaded_through")
 COMPARISON, REPAIR, LOADS = "measure_partition", "repair", ("load", "load_partition")
 
 
@@ -31,6 +33,7 @@ class Proven(StrEnum):
     MOVED = "moved"
     COUNTED = "counted"
     DIFFERENT = "different"
+    CHANGED = "changed"
     UNPROVEN = "unproven"
 
 
@@ -82,10 +85,11 @@ class StreamProof(Shown):
     Args:
         proven: `equal`: the whole table of this version was compared, or repaired after it, and nothing landed since.
             `moved`: the rows of the last load were compared; `counted`: only their number was. `different`: the last
-            comparison found differences that neither a repair nor a load of the whole table has ended. `unproven`:
-            none of these.
-        snapshot: the table's version now, as the registry knows it.
-        position: the source position of that version.
+            comparison found differences that neither a repair nor a load of the whole table has ended. `changed`:
+            others have changed or dropped the table since. `unproven`: none of these.
+        snapshot: the table's version now; the last one that the registry knows where the table was not read.
+        table_read: whether the table itself was asked for its version; else only the registry was.
+        position: the source position of the last load.
         whole: the last comparison of the whole table.
         moved: the proof of the last load that was verified.
         repaired_at: the last repair, and the rows that it moved.
@@ -98,6 +102,7 @@ class StreamProof(Shown):
     target: str
     proven: Proven
     snapshot: str | None = None
+    table_read: bool = False
     loaded_through: str | None = None
     position: Mapping[str, Any] | None = None
     whole: Comparison | None = None
@@ -117,7 +122,14 @@ class StreamProof(Shown):
             return replace(self.whole, source=None, table=None)  # those of before the repair
         if self.proven in (Proven.EQUAL, Proven.DIFFERENT):
             return self.whole
-        return None if self.proven is Proven.UNPROVEN else self.moved
+        return self.moved if self.proven in (Proven.MOVED, Proven.COUNTED) else None
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """What the proof leaves open, in a few words each."""
+        found = self.shown_comparison.exceptions if self.shown_comparison is not None else ()
+        unread = self.snapshot is not None and not self.table_read
+        return (*found, "the table was not read: others may have changed it") if unread else found
 
     @property
     def proven_at(self) -> datetime | None:
@@ -131,7 +143,7 @@ class StreamProof(Shown):
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
         return {
-            **{name: getattr(self, name) for name in ("stream", "source", "target", "snapshot", "loaded_through")},
+            **{name: getattr(self, name) for name in PLAIN},
             "proven": str(self.proven),
             "proven_at": self.proven_at.isoformat() if self.proven_at else None,
             "position": dict(self.position) if self.position is not None else None,
@@ -181,13 +193,19 @@ LEGEND = (
     "<p><b>equal</b>: the whole table of this version was compared with its source, or repaired, except for what is "
     "named. <b>moved</b>: the rows that the last load moved were compared; <b>counted</b>: only counted. "
     "<b>different</b>: the last comparison found differences that were neither repaired nor followed by a load of the "
-    "whole table. <b>unproven</b>: no comparison since the last rows were loaded. Versions are those that the last "
-    "load or comparison left or found; a later write by another program shows in the next comparison.</p>"
+    "whole table. <b>changed</b>: others have changed or dropped the table since. <b>unproven</b>: no comparison since "
+    "the last rows were loaded.</p>"
 )
 
 
-def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: datetime) -> ProofReport:
-    """What the registry recorded of proofs of these streams; their tables and sources are not asked."""
+def proof(
+    registry: RegistryReader, streams: Sequence[StreamStatus], tables: Mapping[str, TableState | None], now: datetime
+) -> ProofReport:
+    """What the registry recorded of proofs of these streams, and whether their tables are still as they were.
+
+    Args:
+        tables: by the stream's name; None or absent where the table was not read.
+    """
     uids = [each.uid for each in streams]
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
@@ -196,7 +214,14 @@ def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: dateti
     differed = {uid: task.finish_ts for uid, task in compared.items() if not task.result_payload["equal"]}
     renewed = registry.ask(lambda connection: recent.renewed(connection, differed))
     found = (
-        _proof(each, positions.get(each.uid), tasks.get(each.uid, {}), renewed=each.uid in renewed) for each in streams
+        _proof(
+            each,
+            positions.get(each.uid),
+            tasks.get(each.uid, {}),
+            tables.get(each.stream),
+            renewed=each.uid in renewed,
+        )
+        for each in streams
     )
     return ProofReport(made_at=now, version=extras.version(), streams=tuple(found))
 
@@ -205,6 +230,7 @@ def _proof(
     status: StreamStatus,
     position: tuple[Mapping[str, Any], str | None] | None,
     tasks: Mapping[str, Any],
+    table: TableState | None,
     *,
     renewed: bool,
 ) -> StreamProof:
@@ -225,10 +251,12 @@ def _proof(
             snapshot,
             compared,
             moved,
+            table,
             repaired=str(repair.result_payload.get("snapshot")) if complete and repair is not None else None,
             renewed=renewed,
         ),
-        snapshot=snapshot,
+        snapshot=table.snapshot if table is not None else snapshot,
+        table_read=table is not None,
         loaded_through=status.loaded_through,
         position=document,
         whole=compared,
@@ -243,6 +271,7 @@ def _state(  # noqa: PLR0913 - what it follows from
     snapshot: str | None,
     whole: Comparison | None,
     moved: Comparison | None,
+    table: TableState | None,
     *,
     repaired: str | None,
     renewed: bool,
@@ -256,6 +285,10 @@ def _state(  # noqa: PLR0913 - what it follows from
     if whole is not None and not whole.equal and repaired is None and not renewed:
         return Proven.DIFFERENT
     versions = {repaired, whole.snapshot if whole is not None and whole.equal and whole.level != "counts" else None}
+    if table is not None and table.snapshot is not None and table.snapshot in versions:
+        return Proven.EQUAL
+    if table is not None and not table.since_load.same_rows:
+        return Proven.CHANGED
     if snapshot is not None and snapshot in versions:
         return Proven.EQUAL
     if not status.verified:
@@ -286,5 +319,5 @@ def _row(stream: StreamProof) -> str:
     facts: tuple[Any, ...] = (stream.stream, stream.source, stream.target, str(stream.proven), stream.proven_at)
     facts += (shown.level if shown else None, stream.snapshot, stream.loaded_through)
     facts += (shown.source if shown else None, shown.table if shown else None)
-    facts += ("; ".join(shown.exceptions) if shown else None, stream.repaired_rows or None)
+    facts += ("; ".join(stream.exceptions) or None, stream.repaired_rows or None)
     return f"<tr>{''.join(f'<td>{html.escape(text_of(fact))}</td>' for fact in facts)}</tr>"

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
-from tidegate.core.ports.format import Format
 from tidegate.core.report import StreamReport
-from tidegate.engine.assemble.assemble import recorded_place
-from tidegate.errors import TidegateError
 from tidegate.registry import recent
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import StreamStatus
-
-AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,21 +110,3 @@ def _savings(
         table_rows=known,
         seconds_full=round(took / most * known * runs, 1) if most and known is not None else None,
     )
-
-
-def table_rows(lakes: Mapping[str, Format], streams: Sequence[StreamStatus]) -> dict[str, int | None]:
-    """The rows of each stream's table by its metadata; None where that does not say, or cannot be read."""
-    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="tables") as pool:
-        return dict(
-            zip([each.stream for each in streams], pool.map(lambda each: _rows(lakes, each), streams), strict=True)
-        )
-
-
-def _rows(lakes: Mapping[str, Format], status: StreamStatus) -> int | None:
-    place = recorded_place(status, lakes)
-    if place is None or not status.sequence:
-        return None
-    try:
-        return place.format.state(place.target, place.uid).rows
-    except TidegateError:
-        return None

@@ -60,6 +60,7 @@ class TableView(Shown):
     facts: TableFacts
     version: str | None
     versions: int | None
+    as_loaded: bool
     sequence: int
     loaded_through: str | None
     snippets: dict[str, str] = field(default_factory=dict)
@@ -115,6 +116,7 @@ def _of(
         facts=facts,
         version=state.snapshot,
         versions=versions,
+        as_loaded=state.since_load.same_rows,
         sequence=position.sequence if position else 0,
         loaded_through=position.loaded_through if position else None,
         snippets=snippets,

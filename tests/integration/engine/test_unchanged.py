@@ -12,6 +12,7 @@ from support.lake import delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Event, Moment, Stage
+from tidegate.engine.proof import Proven
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -151,6 +152,44 @@ def test_what_others_changed_is_made_up_for(
     assert run(workspace, spark).outcome is Result.LOADED
     assert names(workspace) == ["Malta", "Chad"]
     assert run(workspace, spark).outcome is Result.UNCHANGED
+
+
+def proven(workspace: Workspace) -> Proven:
+    with workspace.project() as project:
+        return project.proof("countries").streams[0].proven
+
+
+@pytest.mark.filterwarnings("ignore:Merge on read is not yet supported")
+@pytest.mark.parametrize("lake", [{}, DELTA])
+def test_a_strategy_that_keeps_the_table_says_that_others_have_changed_it(
+    workspace: Workspace, shop: SqliteShop, spark: Any, lake: Any
+) -> None:
+    write(
+        workspace,
+        shop,
+        lake,
+        strategy={"kind": "checksum", "method": "by_integer", "column": "id", "modulus": 2},
+        write="merge",
+        key=["id"],
+    )
+    run(workspace, spark)
+    with workspace.project(spark) as project:
+        project.verify("countries", level="checksum")
+    assert (run(workspace, spark).notes, proven(workspace)) == ((), Proven.EQUAL)
+    if lake:
+        location = str(workspace.folder / "warehouse" / "shop" / "countries")
+        by_sql(workspace, spark, f"DELETE FROM delta.`{location}` WHERE id = 1")
+    else:
+        by_deleting(workspace)
+    outcome = run(workspace, spark)
+    said = "others have changed the table since its last load: `tidegate verify countries` compares it with its source"
+    assert (outcome.outcome, outcome.notes, proven(workspace)) == (Result.UNCHANGED, (said,), Proven.CHANGED)
+    shop.sql("insert into countries (id, name) values (3, 'Peru')")
+    outcome = run(workspace, spark)
+    assert (outcome.outcome, outcome.notes) == (Result.LOADED, (said,))
+    with workspace.project(spark) as project:
+        project.verify("countries", level="checksum")
+    assert proven(workspace) is Proven.DIFFERENT
 
 
 def test_compaction_and_expiry_change_no_row(workspace: Workspace, shop: SqliteShop, spark: Any) -> None:

@@ -16,6 +16,8 @@ from unit.service.web.test_many_streams import FEW, MANY, PAGES, asked
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 LONGEST = 0.2
 """Seconds; of several requests the quickest, for other programs of the machine take their share of the others."""
+OF_ALL = 2 * LONGEST
+"""Of a document that says everything of every stream: some megabytes."""
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +62,12 @@ def test_every_page_is_quick_with_a_thousand_streams_and_a_hundred_thousand_runs
     took["/metrics"] = _quickest(scrape)
     metrics.close()
     service.close()
-    slow = {path: f"{seconds:.3f} s" for path, seconds in took.items() if seconds >= LONGEST}
+    slow = {path: f"{seconds:.3f} s" for path, seconds in took.items() if seconds >= _limit(path)}
     assert not slow, took
+
+
+def _limit(path):
+    return OF_ALL if path.startswith(("/api/", "/metrics")) else LONGEST
 
 
 def _quickest(work):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tidegate.core.ports.format import SinceLoad, TableState
 from tidegate.engine.proof import Proven, proof
 from tidegate.registry.store import Registry
 from tidegate.registry.values import Status
@@ -31,9 +32,33 @@ def compared(registry, *, equal, level="checksum", snapshot="77"):
     done(registry, "measure_partition", equal=equal, level=level, snapshot=snapshot, **sides)
 
 
-def made(registry):
-    (found,) = proof(registry, registry.status(), NOW).streams
+def made(registry, table=None):
+    (found,) = proof(registry, registry.status(), {"orders <b>": table}, NOW).streams
     return found
+
+
+def table(snapshot, *, as_loaded):
+    return TableState(exists=snapshot is not None, snapshot=snapshot, since_load=SinceLoad(same_rows=as_loaded))
+
+
+def test_what_others_have_changed_is_not_proven_any_more(registry):
+    publish(registry, load(), verified=True)
+    compared(registry, equal=True)
+    unread = made(registry)
+    assert (unread.proven, unread.snapshot, unread.table_read) == (Proven.EQUAL, "77", False)
+    assert unread.exceptions[-1] == "the table was not read: others may have changed it"
+    for snapshot in ("77", "compacted"):
+        found = made(registry, table(snapshot, as_loaded=True))
+        assert (found.proven, found.snapshot, found.table_read) == (Proven.EQUAL, snapshot, True)
+        assert found.exceptions == ("column shape: no fingerprint",)
+    for snapshot in ("foreign", None):
+        found = made(registry, table(snapshot, as_loaded=False))
+        assert (found.proven, found.shown_comparison, found.proven_at) == (Proven.CHANGED, None, None)
+    compared(registry, equal=True, snapshot="foreign")
+    assert made(registry, table("foreign", as_loaded=False)).proven is Proven.EQUAL
+    assert made(registry, table("compacted", as_loaded=False)).proven is Proven.CHANGED
+    compared(registry, equal=False, snapshot="foreign")
+    assert made(registry, table("foreign", as_loaded=False)).proven is Proven.DIFFERENT
 
 
 def test_nothing_is_proven_of_what_nobody_compared(registry):
@@ -117,7 +142,7 @@ def test_what_a_comparison_leaves_open_is_named(registry):
     )
     found = made(registry)
     assert (found.proven, found.shown_comparison.exceptions) == (Proven.EQUAL, words)
-    page = proof(registry, registry.status(), NOW).to_html()
+    page = proof(registry, registry.status(), {}, NOW).to_html()
     assert all(word in page for word in words)
 
 
@@ -131,7 +156,7 @@ def test_a_measure_of_partitions_is_no_comparison(registry):
 def test_the_report_is_a_page_without_scripts_and_a_document(registry):
     publish(registry, load())
     compared(registry, equal=True)
-    report = proof(registry, registry.status(), NOW)
+    report = proof(registry, registry.status(), {}, NOW)
     page = report.to_html()
     assert "orders &lt;b&gt;" in page
     assert PRINT in page

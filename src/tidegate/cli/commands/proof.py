@@ -31,7 +31,7 @@ def proof(
     """Shows which tables are proven equal to their sources, when and at which level.
 
     A report for auditors: table version, source position, both fingerprints, and the columns that no fingerprint
-    covers. Reads the registry alone: `verify` compares tables and sources.
+    covers. Asks registry and tables; `verify` compares tables with their sources.
     """
     with shell.project() as project:
         report = project.proof(*(streams or ()), select=select, exclude=exclude)
@@ -60,7 +60,7 @@ def _row(each: StreamProof) -> tuple[str, ...]:
         shown.level if shown else "-",
         each.snapshot or "-",
         each.loaded_through or "-",
-        ("; ".join(shown.exceptions) if shown else "") or "-",
+        "; ".join(each.exceptions) or "-",
         count(each.repaired_rows) if each.repaired_rows else "-",
     )
 

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tidegate.engine.overview import recorded
-from tidegate.engine.proof import proof as made_proof
 from tidegate.engine.savings import savings as made_savings
 from tidegate.errors import TidegateError
 from tidegate.service.web.facts import Line
@@ -85,10 +84,9 @@ def table(request: Request) -> Response:
 
 
 def proof(request: Request) -> Response:
-    """As `proof --json`."""
+    """As `proof --json`, by the tables that were read in the background; `table_read` is false where none was yet."""
     state = _state(request)
-    streams = [line.status for line in state.facts.lines()]
-    return _answer(request, lambda: made_proof(state.service.registry, streams, datetime.now(UTC)).to_dict())
+    return _answer(request, lambda: state.proofs(state.facts.lines()).to_dict())
 
 
 def savings(request: Request) -> Response:

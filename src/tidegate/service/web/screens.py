@@ -15,7 +15,6 @@ from tidegate.core.display import short_duration
 from tidegate.core.health import Health
 from tidegate.core.lateness import Lateness
 from tidegate.engine.maintenance.maintain import TASK as MAINTAIN
-from tidegate.engine.proof import proof
 from tidegate.engine.savings import savings
 from tidegate.registry import recent
 from tidegate.registry.values import RunRecord
@@ -183,7 +182,7 @@ def proofs(request: Request) -> Response:
     lines = sorted(state.facts.lines(), key=lambda line: line.name)
     number_ = StreamFilter.of(request.query_params).page
     shown, last = _part(lines, number_)
-    report = proof(state.service.registry, [line.status for line in shown], datetime.now(UTC))
+    report = state.proofs(shown)
     return state.page(
         request,
         "proof.html",
@@ -197,8 +196,7 @@ def proofs(request: Request) -> Response:
 def proof_report(request: Request) -> Response:
     """The whole report, as one page to keep."""
     state = _state(request)
-    made = proof(state.service.registry, [line.status for line in state.facts.lines()], datetime.now(UTC))
-    text = state.service.project.config.redact(made.to_html())
+    text = state.service.project.config.redact(state.proofs(state.facts.lines()).to_html())
     name = {"Content-Disposition": 'attachment; filename="tidegate-proof.html"'}
     return HTMLResponse(text, headers=name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 import tidegate
+from tidegate.engine.proof import ProofReport, proof
 from tidegate.service.web import rendering
-from tidegate.service.web.facts import Facts
+from tidegate.service.web.facts import Facts, Line
 from tidegate.service.web.pages import Pages
 from tidegate.service.web.port import ServicePort
 from tidegate.service.web.settings import WebSettings
@@ -60,6 +61,12 @@ class State:
             "form": lambda path: self.form_token(session, path),
         }
         return rendering.page(self.templates, name, {**common, **values}, status=status)
+
+    def proofs(self, lines: Sequence[Line]) -> ProofReport:
+        """What is proven of these streams, by the tables that were read in the background."""
+        streams = [line.status for line in lines]
+        tables = self.tables.states([each.stream for each in streams if each.sequence])
+        return proof(self.service.registry, streams, tables, datetime.now(UTC))
 
     def message(self, request: Request, title: str, text: str, *, hint: str = "", status: int = 400) -> HTMLResponse:
         """A page with one message."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tidegate.core.ports.format import SinceLoad, TableState
 from tidegate.engine.table_view import TableView
 from tidegate.errors import TidegateError
 from tidegate.service.web.port import ServicePort
@@ -36,6 +37,13 @@ class Tables:
                 self._reader.start()
             found = {name: self._known[name][1] for name in names if name in self._known}
         return {name: view for name, view in found.items() if view is not None}
+
+    def states(self, names: Sequence[str]) -> dict[str, TableState]:
+        """Of those that were read, which version they are and whether anybody but a load has changed them."""
+        return {
+            name: TableState(exists=True, snapshot=view.version, since_load=SinceLoad(same_rows=view.as_loaded))
+            for name, view in self.known(names).items()
+        }
 
     def read(self, name: str) -> TableView | None:
         """One table now; None where it is not there or cannot be read."""
