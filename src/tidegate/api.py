@@ -43,7 +43,7 @@ from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_streams, utc_now
 from tidegate.engine.savings import SavingsReport, savings
 from tidegate.engine.stream import Stream
-from tidegate.engine.table_states import table_states
+from tidegate.engine.table_states import table_rows, table_states
 from tidegate.engine.table_view import TableView, view
 from tidegate.engine.verify import VerificationReport, level_of, verify_streams
 from tidegate.engine.watch import WatchResult, watch_streams
@@ -99,11 +99,9 @@ class Project:
     def close(self) -> None:
         """Closes what this project opened; a Spark session that was passed in stays open."""
         opened = self.__dict__
-        if "sessions" in opened:
-            opened.pop("sessions").stop()
-        for name in ("observers", "registry"):
+        for name, end in (("sessions", "stop"), ("observers", "close"), ("registry", "close")):
             if name in opened:
-                opened.pop(name).close()
+                getattr(opened.pop(name), end)()
 
     def __enter__(self) -> Self:
         return self
@@ -328,8 +326,7 @@ class Project:
     def savings(self, *names: str, days: int = 30, **chosen: Unpack[Selectors]) -> SavingsReport:
         """What the runs of the last days read, against a full reload in place of each; asks tables for their rows."""
         streams = self._recorded(names, chosen)
-        rows = {name: state.rows if state else None for name, state in table_states(self.lakes, streams).items()}
-        return savings(self.registry, streams, rows, utc_now() - timedelta(days=days))
+        return savings(self.registry, streams, table_rows(self.lakes, streams), utc_now() - timedelta(days=days))
 
     def show(self, name: str) -> TableView:
         """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""

@@ -20,6 +20,11 @@ def table_states(lakes: Mapping[str, Format], streams: Sequence[StreamStatus]) -
         return dict(zip([each.stream for each in streams], states, strict=True))
 
 
+def table_rows(lakes: Mapping[str, Format], streams: Sequence[StreamStatus]) -> dict[str, int | None]:
+    """The rows of each stream's table by its metadata; None where that does not say, or cannot be read."""
+    return {name: None if state is None else state.rows for name, state in table_states(lakes, streams).items()}
+
+
 def _state(lakes: Mapping[str, Format], status: StreamStatus) -> TableState | None:
     place = recorded_place(status, lakes)
     if place is None or not status.sequence:
