@@ -16,6 +16,28 @@ from tidegate.service.wire import user_of
 SOCKET, LOCK = "service.sock", "service.lock"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What makes a process the service of its project.
+
+    Args:
+        lock: the open file; no other process keeps it, and the project has no service once it is closed.
+        listening: the socket that commands connect to; they wait until somebody accepts.
+    """
+
+    lock: IO[bytes]
+    listening: socket.socket
+
+    def numbers(self) -> tuple[int, int]:
+        """Of the two open files, for a process that inherits them."""
+        return self.lock.fileno(), self.listening.fileno()
+
+    @classmethod
+    def inherited(cls, lock: int, listening: int) -> Claim:
+        """The claim that another process has made for this one."""
+        return cls(lock=os.fdopen(lock, "ab"), listening=socket.socket(fileno=listening))
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The service of one project file.
@@ -64,6 +86,11 @@ class Place:
             os.umask(before)
         listening.listen(128)
         return listening
+
+    def claim(self) -> Claim | None:
+        """Makes this process the service; None where another one of the project runs."""
+        held = self.lock()
+        return None if held is None else Claim(lock=held, listening=self.listen())
 
     def lock(self) -> IO[bytes] | None:
         """Held for as long as the file is open; None where another service of the project runs."""

@@ -25,7 +25,7 @@ import tidegate
 from tidegate.service import wire, worker
 from tidegate.service.bus import Bus
 from tidegate.service.kept import Kept
-from tidegate.service.place import Place
+from tidegate.service.place import Claim, Place
 from tidegate.service.spark import Spark
 from tidegate.service.watched import ProjectFile
 from tidegate.service.web.settings import TOKEN
@@ -78,14 +78,14 @@ class Supervisor:
 
     Args:
         run: runs a command by its words; only called in processes that were forked for it.
-        lock: the open file whose lock says that this is the project's service; no other process keeps it.
+        claim: of the place. Who calls before this serves waits, and starts no Spark beside it.
     """
 
     place: Place
     run: Run
     options: Options
     say: Say
-    lock: int
+    claim: Claim
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
     _commands: dict[int, socket.socket] = field(default_factory=dict, init=False)
     _kept: list[Kept] = field(default_factory=list, init=False)
@@ -98,18 +98,18 @@ class Supervisor:
         """0 when asked to stop; commands at work have ended by then, as after Ctrl-C."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
-        self._listening = self.place.listen()  # who calls from here on waits, and starts no Spark beside this one
         _preload()
         self._spark = Spark(log=self.place.folder / "spark.log", say=self.say, closing=self._close_in_child)
         self._bus = Bus()
         self._file = ProjectFile(self.place.project, self.options.profile)
-        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        self._selector.register(self.claim.listening, selectors.EVENT_READ, self._accept)
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
         self._begin()
+        self._used = time.monotonic()  # it took a while to begin, and somebody may wait
         ending = False
         try:
             while not ending or self._commands or any(each.pids for each in self._kept):
@@ -251,9 +251,9 @@ class Supervisor:
 
     def _close_in_child(self) -> None:
         """A connection ends for its caller, and a lock for everybody, when nobody holds it open."""
-        os.close(self.lock)
+        os.close(self.claim.lock.fileno())
         others = (*self._commands.values(), *self._spark.connections, *self._bus.connections)
-        for connection in (self._listening, *others):
+        for connection in (self.claim.listening, *others):
             connection.close()
 
     def _reap(self) -> None:

@@ -7,21 +7,31 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tidegate.service.place import Place
+
 
 def leave_behind(folder: Path, profile: str | None, seconds: float, environment: Mapping[str, str]) -> None:
     """Starts a service that ends by itself after so long without a command; at once, and whatever becomes of it.
 
     Args:
+        folder: the project's, or its file.
         environment: as it was when the command began: PySpark adds variables, with which its Spark would be another one
             than the next command asks for.
     """
+    place = Place.of(folder)
+    claim = place.claim() if sys.platform == "linux" else None
+    if claim is None:  # one runs, or begins
+        return
     words = ["--project", str(folder), *(["--env", profile] if profile else [])]
     command = [sys.executable, "-m", "tidegate", "serve", "--no-http", "--no-schedule", "--quiet", *words]
-    subprocess.Popen(  # noqa: S603 - our own command
-        [*command, "--ends-after", f"{seconds:.0f}s"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env=dict(environment),
-    )
+    # The next command may come before that process has begun: it finds the socket, and waits.
+    with claim.lock, claim.listening:
+        subprocess.Popen(  # noqa: S603 - our own command
+            [*command, "--ends-after", f"{seconds:.0f}s", "--inherited", ",".join(map(str, claim.numbers()))],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=dict(environment),
+            pass_fds=claim.numbers(),
+        )

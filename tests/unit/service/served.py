@@ -10,7 +10,7 @@ from pathlib import Path
 from tidegate.engine.events import Journal, Stage, ignore
 from tidegate.engine.observers import Command, Subject, observed
 from tidegate.engine.stream import Stream
-from tidegate.service.place import Place
+from tidegate.service.place import Claim, Place
 from tidegate.service.supervisor import Options, Supervisor
 
 
@@ -48,11 +48,9 @@ def run(words):
 
 if __name__ == "__main__":
     place = Place.of(sys.argv[1])
-    held = place.lock()
-    if held is None:
+    claim = Claim.inherited(*map(int, sys.argv[3].split(","))) if len(sys.argv) > 3 else place.claim()
+    if claim is None:
         sys.exit("another one runs")
     options = Options(warm=False, ends_after=float(sys.argv[2]) if len(sys.argv) > 2 else None)
-    Supervisor(
-        place=place, run=run, options=options, say=lambda text: print(text, flush=True), lock=held.fileno()
-    ).serve()
+    Supervisor(place=place, run=run, options=options, say=lambda text: print(text, flush=True), claim=claim).serve()
     Path(place.folder, "ended").touch()

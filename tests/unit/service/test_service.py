@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import stat
@@ -157,6 +158,21 @@ def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     assert again.call("exit", "5").wait(30) == 5
     again.end()
     assert not (own.place.folder / "service.sock").exists()
+
+
+def test_a_command_that_comes_before_the_service_has_begun_waits_for_it(tmp_path):
+    place = Place.of(tmp_path)
+    claim = place.claim()
+    call = subprocess.Popen([sys.executable, "-c", CALLER, "run", "exit", "5", f"--project={tmp_path}"])
+    with claim.listening, claim.lock:
+        wait(lambda: select.select([claim.listening], [], [], 0)[0])
+        numbers = claim.numbers()
+        begun = subprocess.Popen([sys.executable, SERVED, tmp_path, "2", ",".join(map(str, numbers))], pass_fds=numbers)
+    assert call.wait(60) == 5
+    assert place.lock() is None, "the process that inherited the claim holds it"
+    assert begun.wait(60) == 0
+    with place.lock():  # it is free
+        pass
 
 
 def test_the_socket_is_for_its_user_alone(serving):

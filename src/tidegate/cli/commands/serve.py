@@ -55,6 +55,7 @@ def serving(run: Run) -> Callable[..., int]:
         ends_after: Annotated[
             str | None, Option(metavar="TIME", help="End after so long without a command, such as 30m.")
         ] = None,
+        inherited: Annotated[str | None, Option(hidden=True)] = None,
     ) -> int:
         """Keeps Spark warm, runs streams when they are due, and runs the commands of this project.
 
@@ -72,26 +73,27 @@ def serving(run: Run) -> Callable[..., int]:
             due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
             options = _kept(project, shell, lasts)
         served = web if not no_http and _has_dashboard(shell) else None
-        return _serve(shell, run, replace(options, schedule=schedule if due else None, web=served))
+        options = replace(options, schedule=schedule if due else None, web=served)
+        return _serve(shell, run, options, inherited)
 
     return serve
 
 
-def _serve(shell: Shell, run: Run, options: Options) -> int:
-    from tidegate.service.place import Place  # noqa: PLC0415 - as above
+def _serve(shell: Shell, run: Run, options: Options, inherited: str | None) -> int:
+    from tidegate.service.place import Claim, Place  # noqa: PLC0415 - as above
     from tidegate.service.supervisor import Supervisor  # noqa: PLC0415 - as above
 
     if sys.platform != "linux":
         raise ConfigError("`tidegate serve` needs Linux", hint="Use `tidegate watch`, which runs streams when due.")
     place = Place.of(shell.folder)
-    held = place.lock()
-    if held is None:
+    claim = Claim.inherited(*map(int, inherited.split(","))) if inherited else place.claim()
+    if claim is None:
         raise ConfigError(_running(place), hint="Commands find it by themselves. End it before you start another.")
-    with held:
+    with claim.lock:
         say = _Log(shell)
         none = "" if options.schedule else "; no stream has a `schedule:`, so none runs by itself"
         say(f"serving {place.project}{none}")
-        code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
+        code = Supervisor(place=place, run=run, options=options, say=say, claim=claim).serve()
     shell.say("stopped")
     return code
 
