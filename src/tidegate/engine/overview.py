@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tidegate.config import Config, StreamConfig
-from tidegate.core.health import Condition, Health, health
+from tidegate.core.health import Condition, health, late_at
 from tidegate.core.ids import join_name
 from tidegate.core.outcome import Problem
 from tidegate.core.policies.schedule import Schedule
@@ -151,17 +151,16 @@ def _with_quarantine(listed: ListedStream, redact: Callable[[str], str]) -> Stre
 
 
 def _with_schedule(status: StreamStatus, schedule: Schedule | None, now: datetime) -> StreamStatus:
-    status = replace(status, health=health_of(status, schedule, now))
+    condition = _condition(status, schedule)
+    status = replace(status, health=health(condition, now))
     if schedule is None or status.held_by is not None or status.paused_at is not None:
         return status
-    due_at = schedule.due_at(status.last_run_at, status.registered_at or now)
-    known = status.last_run_at is not None or status.registered_at is not None
-    return replace(status, due_at=due_at, late=schedule.late(due_at, now) if known else None)
+    due_at, missed_at = schedule.due_at(status.last_run_at, status.registered_at or now), late_at(condition)
+    return replace(status, due_at=due_at, late=None if missed_at is None else missed_at <= now)
 
 
-def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) -> Health:
-    """The state of a stream against its schedule."""
-    found = Condition(
+def _condition(status: StreamStatus, schedule: Schedule | None) -> Condition:
+    return Condition(
         schedule=schedule,
         last_success_at=status.last_success_at,
         registered_at=status.registered_at,
@@ -169,7 +168,6 @@ def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) ->
         running=status.held_by is not None,
         paused=status.paused_at is not None,
     )
-    return health(found, now)
 
 
 def _error_summary(error: TidegateError, redact: Callable[[str], str]) -> dict[str, str]:

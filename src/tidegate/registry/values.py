@@ -108,8 +108,8 @@ class StreamStatus(Shown):
         connector: the state of the connector that fills its topic; None where the project states no URL to ask.
         due_at: when its schedule wants it to run next, or wanted it to; None without one, and while it runs or is
             paused.
-        late: whether it has missed a whole turn of its schedule; of one that never ran, since it was registered. None
-            where nothing is due, and of a stream that never ran and is not registered.
+        late: whether a whole turn of its schedule passed without a success, since the last one or since it was
+            registered. None where nothing is due, and of a stream that is not registered.
         rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
         problem: the error object of something else that could not be asked; None when everything could.
         health: its state against its schedule (`core.health.Health`); None where only the registry was asked.

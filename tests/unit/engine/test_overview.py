@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tidegate.api import Project
+from tidegate.core.health import Condition, late_at
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.policies.schedule import Schedule
 from tidegate.engine.assemble.selection import Choice
@@ -150,5 +151,20 @@ def test_a_stream_at_work_is_neither_due_nor_late(folder):
 def test_the_turn_after_the_one_that_was_missed():
     schedule = Schedule(every=timedelta(minutes=5))
     assert schedule.due_at(None, NOW) == NOW
-    assert not schedule.late(NOW, NOW + timedelta(minutes=4, seconds=59))
-    assert schedule.late(NOW, NOW + timedelta(minutes=5))
+    assert late_at(Condition(schedule=schedule, registered_at=NOW)) == NOW + timedelta(minutes=5)
+    assert late_at(Condition(schedule=schedule, last_success_at=NOW)) == NOW + timedelta(minutes=10)
+    assert late_at(Condition(schedule=schedule)) is None
+
+
+def test_a_stream_that_runs_and_fails_each_time_is_late_as_its_alert_says(folder):
+    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
+    with project(folder, orders=stream | {"schedule": {"every": "5m"}}) as one:
+        (uid,) = (each.uid for each in one.status())
+        registry = one.registry
+        for minutes in (9, 4):
+            registry._clock = lambda minutes=minutes: NOW - timedelta(minutes=minutes)
+            registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
+            registry.start_run(f"r{minutes}", uid)
+            registry.finish_run(f"r{minutes}", Outcome(stream="orders", outcome=Result.FAILED, strategy="full"))
+        (status,) = overview(one.config, one.lakes, registry, NOW, Choice())
+        assert (status.due_at, status.late) == (NOW + timedelta(minutes=1), True)

@@ -104,7 +104,8 @@ def _remarks(each: StreamStatus) -> list[str]:
     if each.problem:
         found.append(f"not all of it is known: {_error_text(each.problem)}")
     if each.late:
-        found.append(f"late: it was due at {moment(each.due_at)}, and a whole turn of its schedule has passed since")
+        since = each.last_success_at or each.registered_at
+        found.append(f"late: no run went well since {moment(since)}, and a whole turn of its schedule was missed")
     if each.rows_quarantined:
         rows = count(each.rows_quarantined)
         found.append(f"{rows} rows wait in quarantine; `tidegate quarantine show {each.stream}` shows them")

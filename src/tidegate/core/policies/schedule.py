@@ -54,10 +54,6 @@ class Schedule:
         """When a stream is due whose last run began then, or that has never run and is known since then."""
         return self.first(known) if began is None else self.after(began, began)
 
-    def late(self, due_at: datetime, now: datetime) -> bool:
-        """Whether a whole turn was missed: the time after the one that was due has come, too."""
-        return self.after(due_at, due_at) <= now
-
     def _next(self, now: datetime) -> datetime:
         from cronsim import CronSim  # noqa: PLC0415 - as above
 
