@@ -165,8 +165,7 @@ class Project:
         **chosen: Unpack[Selectors],
     ) -> PlanReport:
         """What a run would load and why; moves and saves nothing, and does not start Spark."""
-        context = self._context(full_refresh=full_refresh)
-        streams = self.streams(*names, options=options, **chosen)
+        streams, context = self.streams(*names, options=options, **chosen), self._context(full_refresh=full_refresh)
         return PlanReport(streams=tuple(preview(stream, context) for stream in streams))
 
     def checksum_tasks(
@@ -397,4 +396,5 @@ class Project:
             resync=resync,
             redact=self.config.redact,
             observers=self.observers.asked,
+            loads=assemble.loads_table(self.config, self.lakes),
         )

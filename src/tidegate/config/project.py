@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from tidegate.config.sections import ServiceOptions, SparkOptions, TelemetryOpti
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.config.urls import ENCODE, unencoded
-from tidegate.core.ids import Connection
+from tidegate.core.ids import Connection, split_name
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")
@@ -37,6 +37,7 @@ SECTIONS = (
     "keep_warm",
     "telemetry",
     "alerts",
+    "loads_table",
     "connections",
     "defaults",
     "profiles",
@@ -57,6 +58,7 @@ class Config:
         secrets: what no output may hold.
         problems: what is wrong with the file, secrets masked; only of `inspect`. What is wrong is left out.
         profile: the profile that the project was loaded with; None without one.
+        loads_table: the name of the table that tells of runs; None for none.
     """
 
     file: Path | None
@@ -73,6 +75,7 @@ class Config:
     secrets: tuple[str, ...] = field(repr=False)
     problems: tuple[ConfigError, ...] = ()
     profile: str | None = None
+    loads_table: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -214,6 +217,7 @@ class _Project:
             absent=self.absent.connections,
             streams=tuple(streams.values()),
             secrets=hidden,
+            loads_table=self.keep(lambda: self.loads_table(lakes, streams.values()), default=None),
         )
 
     def section(self, name: str, default: Mapping[str, Any] | None = None) -> Node:
@@ -252,6 +256,20 @@ class _Project:
             raise self.section("registry").mark.error("must be a URL: sqlite:///… or postgresql://…")
         refuse_unencoded(self.section("registry"), url)
         return absolute_url(url, self.folder)
+
+    def loads_table(self, lakes: Container[str], streams: Iterable[StreamConfig]) -> tuple[str, ...] | None:
+        node = self.root.get("loads_table")
+        if node is None:
+            return None
+        try:
+            parts = split_name(node.text())
+        except ValueError as error:
+            raise node.mark.error(str(error)) from error
+        if len(parts) < 3 or parts[0] not in lakes:
+            raise node.mark.error("must be a table of one of `lakes:`, such as `lake.ops.tidegate_loads`")
+        if (other := next((one.name for one in streams if one.target == parts), None)) is not None:
+            raise node.mark.error(f"is the table of stream {other!r}; give it a table of its own")
+        return parts
 
     def lake(self, name: str, node: Node) -> Node:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name == "spark_catalog":

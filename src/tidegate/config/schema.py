@@ -33,6 +33,8 @@ SECTIONS: Mapping[str, str] = {
     "keep_warm": "How long the first run leaves a service behind that keeps Spark warm: `30m`. Not at all by default.",
     "telemetry": "What is sent of runs: OpenTelemetry traces, OpenLineage events. Nothing by default.",
     "alerts": "What people are told of, and by which channels. Nothing without channels.",
+    "loads_table": "A table of one of the lakes that Tidegate keeps: one row for each run of a stream, for freshness "
+    "and incremental models, such as `lake.ops.tidegate_loads`.",
     "connections": "The databases and brokers that streams read from, by name.",
     "defaults": "What every stream has unless it says otherwise; also options of strategies.",
     "profiles": "Environments by name, such as `prod`: what is different there; chosen by `--env`.",
@@ -74,6 +76,7 @@ def json_schema() -> dict[str, Any]:
         "keep_warm": {"type": "string", "pattern": PATTERN},
         "telemetry": schema_of(TelemetryOptions),
         "alerts": _alerts(),
+        "loads_table": {"type": "string"},
         "connections": _mapping(_connection()),
         "defaults": _defaults(stream),
         "streams": _mapping(stream),

@@ -76,6 +76,8 @@ def run_streams(
                 halted.set()
                 context.sessions.abort()
                 raise
+    if context.loads is not None:
+        context.loads.publish(streams, context.registry)
     return RunReport(
         run_id=context.run_id,
         started_at=started,

@@ -159,9 +159,7 @@ def watch_streams(
     """Runs the streams when they are due, until SIGINT or SIGTERM; see `Project.watch`."""
     watched = Watch(
         streams={stream.name: stream for stream in streams},
-        run=lambda stream, due_at: run_stream(
-            stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore, due_at=due_at
-        ),
+        run=lambda stream, due_at: _run(stream, replace(context, ended=watched.ended), due_at),
         maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
         now=context.now,
         paused=lambda stream: context.registry.is_paused(stream.uid),
@@ -170,6 +168,13 @@ def watch_streams(
     )
     with stopped_by_signals(watched.stop):
         watched.go(schedules(streams, every))
+
+
+def _run(stream: Stream, context: RunContext, due_at: datetime) -> Outcome:
+    outcome = run_stream(stream, replace(context, run_id=new_run_id()), ignore, due_at=due_at)
+    if context.loads is not None:
+        context.loads.publish([stream], context.registry)
+    return outcome
 
 
 def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, Schedule]:

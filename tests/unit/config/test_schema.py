@@ -15,6 +15,7 @@ def test_the_schema_is_json_and_knows_every_section():
         "keep_warm",
         "telemetry",
         "alerts",
+        "loads_table",
         "connections",
         "defaults",
         "profiles",

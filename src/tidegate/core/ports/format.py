@@ -11,6 +11,7 @@ from tidegate.core.change_feed import Span
 from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
+from tidegate.core.loads import LoadRow
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage, Version
 from tidegate.core.position import Position
@@ -195,8 +196,8 @@ class Staging(Protocol):
 class Format(Protocol):
     """A table format in one lake; `invisible` is that of its stagings. Formats inherit from this class.
 
-    Optional capabilities are the values `maintenance`, `time_travel`, `change_feed` and `inspection`: None if a format
-    lacks them.
+    Optional capabilities are the values `maintenance`, `time_travel`, `change_feed`, `inspection` and `ledger`: None if
+    a format lacks them.
     """
 
     @property
@@ -222,6 +223,11 @@ class Format(Protocol):
     @property
     def inspection(self) -> TableInspection | None:
         """Layout, size and rows of its tables, without Spark."""
+        return None
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """Writing few rows without Spark."""
         return None
 
     @abstractmethod
@@ -283,6 +289,18 @@ class Format(Protocol):
     @abstractmethod
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind."""
+
+
+class Ledger(Protocol):
+    """Adds few rows of Tidegate's own to a table of the format, without Spark."""
+
+    def add(self, target: Target, rows: Sequence[LoadRow]) -> None:
+        """Adds the rows that the table does not have yet, by `core.loads.KEY`, in one commit; creates the table.
+
+        Raises:
+            WriteError: catalog or warehouse refused it, or others kept committing in between.
+            EnvironmentMissing: the package that writes the format is not installed.
+        """
 
 
 class TableMaintenance(Protocol):

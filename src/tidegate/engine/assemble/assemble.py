@@ -31,6 +31,7 @@ from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
 from tidegate.engine.assemble import patterns
 from tidegate.engine.assemble.selection import Choice
+from tidegate.engine.loads import LoadsTable
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import Policies, Stream, VerifyLevel
@@ -41,6 +42,14 @@ from tidegate.registry.values import StreamStatus
 def formats(config: Config) -> dict[str, Format]:
     """The lakes of a project, by name."""
     return {name: build("formats", node, name=name, folder=config.folder) for name, node in config.lakes.items()}
+
+
+def loads_table(config: Config, lakes: Mapping[str, Format]) -> LoadsTable | None:
+    """The table that tells of runs; None where the project keeps none."""
+    if config.loads_table is None:
+        return None
+    lake, *namespace, table = config.loads_table
+    return LoadsTable(format=lakes[lake], target=Target(lake=lake, namespace=tuple(namespace), table=table))
 
 
 def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:

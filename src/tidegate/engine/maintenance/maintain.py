@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
-from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage
+from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, Usage
 from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
 from tidegate.engine import retention
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
+from tidegate.engine.loads import LoadsTable
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
@@ -30,6 +31,7 @@ from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
 
 TASK = "maintain"
+LOADS = "loads_table"
 REWRITES = frozenset({Step.COMPACT, Step.DELETES})
 """Steps after which readers open fewer files."""
 
@@ -120,11 +122,31 @@ def maintain_streams(
 ) -> UpkeepReport:
     """Maintains the tables of streams, one stream after the other."""
     journaled = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
-    return UpkeepReport(
-        streams=tuple(
-            maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in journaled
-        )
-    )
+    done = [maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in journaled]
+    if context.loads is not None:
+        done.append(_loads_table(context.loads, context, force=force, dry_run=dry_run))
+    return UpkeepReport(streams=tuple(done))
+
+
+def _loads_table(loads: LoadsTable, context: RunContext, *, force: bool, dry_run: bool) -> StreamUpkeep:
+    """Maintains the table that tells of runs, which no lease guards: a step that meets a writer is repeated."""
+    upkeep = Upkeep(target=loads.target, uid=LOADS, rules=Maintenance(), now=context.now(), force=force)
+    done: list[FinishedStep] = []
+    try:
+        keeper = loads.format.maintenance
+        needs = keeper.survey(upkeep) if keeper is not None else ()
+        for need in needs:
+            did = None
+            if keeper is not None and not dry_run:
+                with context.session() as session:
+                    did = retrying()(partial(keeper.maintain, session, upkeep, need.step))
+            done.append(FinishedStep(step=need.step, reason=need.reason, did=did))
+    except TidegateError as error:
+        problem = Problem(code=error.code, message=context.redact(error.message), hint=error.hint)
+        return StreamUpkeep(stream=LOADS, outcome="failed", error=problem)
+    outcome = ("due" if dry_run else "maintained") if done else "unchanged"
+    tables = (TableUpkeep(table=str(loads.target), steps=tuple(done)),)
+    return StreamUpkeep(stream=LOADS, outcome=outcome, tables=tables)
 
 
 def maintain_stream(

@@ -14,12 +14,14 @@ from tidegate.core.change_feed import Span
 from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
+from tidegate.core.loads import LoadRow
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
 from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
     Layout,
+    Ledger,
     SinceLoad,
     TableInspection,
     TableMaintenance,
@@ -87,6 +89,11 @@ class Delta(Format):
 
     @property
     def inspection(self) -> TableInspection:
+        """Its own."""
+        return self
+
+    @property
+    def ledger(self) -> Ledger:
         """Its own."""
         return self
 
@@ -234,6 +241,12 @@ class Delta(Format):
     def snippets(self, target: Target) -> Snippets:
         """How others read the table."""
         return snippets(target, self._location(target), self.spark_conf(), self.jars())
+
+    def add(self, target: Target, rows: Sequence[LoadRow]) -> None:
+        """Adds the rows that the table does not have yet, by delta-rs."""
+        from tidegate.formats.delta import ledger  # noqa: PLC0415 - few projects keep such a table
+
+        ledger.add(self._location(target), target, rows)
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, found beside its folder."""

@@ -15,12 +15,14 @@ from tidegate.core.change_feed import Span
 from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
+from tidegate.core.loads import LoadRow
 from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
 from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
     Layout,
+    Ledger,
     SinceLoad,
     TableInspection,
     TableMaintenance,
@@ -81,6 +83,11 @@ class Iceberg(Format):
 
     @property
     def inspection(self) -> TableInspection:
+        """Its own."""
+        return self
+
+    @property
+    def ledger(self) -> Ledger:
         """Its own."""
         return self
 
@@ -271,6 +278,12 @@ class Iceberg(Format):
         """How others read the table."""
         metadata = self._where.load(target)
         return snippets(target, self._where, metadata.location if metadata else None, self.spark_conf())
+
+    def add(self, target: Target, rows: Sequence[LoadRow]) -> None:
+        """Adds the rows that the table does not have yet, by PyIceberg."""
+        from tidegate.formats.iceberg import ledger  # noqa: PLC0415 - few projects keep such a table
+
+        ledger.add(self._where, target, rows)
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, asked of the catalog."""
