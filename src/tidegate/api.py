@@ -396,5 +396,4 @@ class Project:
             resync=resync,
             redact=self.config.redact,
             observers=self.observers.asked,
-            loads=assemble.loads_table(self.config, self.lakes),
         )

@@ -13,7 +13,6 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Reset
 from tidegate.core.ports.source import Probe
 from tidegate.engine.events import Journal, Listener
-from tidegate.engine.loads import LoadsTable
 from tidegate.engine.observers import Command, Observer, Subject, observed
 from tidegate.engine.reconcile import RecoveryState
 from tidegate.engine.stream import Stream
@@ -48,7 +47,6 @@ class RunContext:
         ended: whether no further load should begin, although more events wait.
         interrupted: whether the run was interrupted; later errors are consequences of that.
         observers: get the events of every stream, in addition to the caller's listener.
-        loads: where runs are told of in the lake; None where the project keeps no such table.
     """
 
     registry: Registry
@@ -63,7 +61,6 @@ class RunContext:
     ended: Callable[[], bool] = _never
     interrupted: Callable[[], bool] = _never
     observers: tuple[Observer, ...] = ()
-    loads: LoadsTable | None = None
 
     @property
     def reset(self) -> Reset | None:

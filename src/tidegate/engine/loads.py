@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from tidegate.core.ids import Target, join_name
+from tidegate.core.ids import join_name
 from tidegate.core.loads import LoadRow
 from tidegate.core.outcome import Result
-from tidegate.core.ports.format import Format
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import LoadsTable, Stream
 from tidegate.errors import TidegateError
 from tidegate.registry.store import Registry
 from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status
@@ -23,69 +21,61 @@ from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status
 log = logging.getLogger("tidegate")
 
 TASK = "loads_table"
-EVERY = timedelta(minutes=15)
-"""A commit costs more than a run that finds nothing."""
 RUNS = 200
 """Runs of a stream that are looked back at."""
 RECOVERED = "recovered"
 COUNTS = ("rows_inserted", "rows_updated", "rows_deleted")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadsTable:
-    """The table, and the lake that it is in.
+def publish(streams: Sequence[Stream], registry: Registry) -> None:
+    """Adds the rows of the streams' runs that the project's table lacks; logs a warning where it cannot."""
+    table = next((stream.loads for stream in streams if stream.loads is not None), None)
+    if table is None:
+        return
+    try:
+        _publish(table, streams, registry)
+    except TidegateError as error:
+        log.warning("loads_table %s was not written, a later run writes it: %s", table.target, error.message)
+    except Exception as error:  # whatever a catalog or a store does, the load is done
+        log.warning("loads_table %s was not written, a later run writes it: %s", table.target, type(error).__name__)
+        log.debug("the error of loads_table", exc_info=error)
 
-    Args:
-        every: how often a stream that stays unchanged gets a row.
-    """
 
-    format: Format
-    target: Target
-    every: timedelta = EVERY
+def _publish(table: LoadsTable, streams: Sequence[Stream], registry: Registry) -> None:
+    found = {stream.uid: rows for stream in streams if (rows := _waiting(table, stream, registry))}
+    if not found:
+        return
+    ledger = table.format.ledger
+    if ledger is None:
+        log.warning("loads_table %s: tables of its lake cannot be written without Spark", table.target)
+        return
+    ledger.add(table.target, [row for rows in found.values() for row in rows])
+    for uid, rows in found.items():
+        last = rows[-1]
+        with registry.task(uid, TASK, run_id=last.run_id) as payload:
+            payload |= {"table": str(table.target), "run": last.run_id, "version": last.version_after}
+            payload |= {"loaded_at": last.loaded_at.isoformat()}
 
-    def publish(self, streams: Sequence[Stream], registry: Registry) -> None:
-        """Adds the rows of the streams' runs that it lacks; logs a warning where it cannot."""
-        try:
-            self._publish(streams, registry)
-        except TidegateError as error:
-            log.warning("loads_table %s was not written, a later run writes it: %s", self.target, error.message)
-        except Exception as error:  # whatever a catalog or a store does, the load is done
-            log.warning("loads_table %s was not written, a later run writes it: %s", self.target, type(error).__name__)
-            log.debug("the error of loads_table", exc_info=error)
 
-    def _publish(self, streams: Sequence[Stream], registry: Registry) -> None:
-        waiting = {stream.uid: rows for stream in streams if (rows := self.waiting(stream, registry))}
-        if not waiting:
-            return
-        ledger = self.format.ledger
-        if ledger is None:
-            log.warning("loads_table %s: tables of its lake cannot be written without Spark", self.target)
-            return
-        ledger.add(self.target, [row for rows in waiting.values() for row in rows])
-        for uid, rows in waiting.items():
-            last = rows[-1]
-            with registry.task(uid, TASK, run_id=last.run_id) as payload:
-                payload |= {"table": str(self.target), "run": last.run_id, "version": last.version_after}
-                payload |= {"loaded_at": last.loaded_at.isoformat()}
+def _waiting(table: LoadsTable, stream: Stream, registry: Registry) -> list[LoadRow]:
+    """The rows that are to be written, oldest first; none while an unchanged table's last row is new enough."""
+    last = _last(table, stream, registry)
+    runs: list[RunRecord] = []
+    for run in registry.history(stream.uid, RUNS):
+        if run.run_id == last.get("run"):
+            break
+        runs.insert(0, run)
+    rows = _rows(stream, registry, runs, last.get("version"))
+    known = last.get("loaded_at")
+    new = known is not None and rows and rows[-1].loaded_at - datetime.fromisoformat(known) < table.every
+    return [] if new and all(row.outcome == Result.UNCHANGED for row in rows) else rows
 
-    def waiting(self, stream: Stream, registry: Registry) -> list[LoadRow]:
-        """The rows that are to be written, oldest first; none while an unchanged table's last row is new enough."""
-        last = self._last(stream, registry)
-        runs: list[RunRecord] = []
-        for run in registry.history(stream.uid, RUNS):
-            if run.run_id == last.get("run"):
-                break
-            runs.insert(0, run)
-        rows = _rows(stream, registry, runs, last.get("version"))
-        known = last.get("loaded_at")
-        new = known is not None and rows and rows[-1].loaded_at - datetime.fromisoformat(known) < self.every
-        return [] if new and all(row.outcome == Result.UNCHANGED for row in rows) else rows
 
-    def _last(self, stream: Stream, registry: Registry) -> dict[str, Any]:
-        """What was written last of the stream, into this very table."""
-        newest = next(iter(registry.tasks(stream.uid, Status.OK, limit=1, task_type=TASK)), None)
-        payload = dict(newest.result_payload or {}) if newest else {}
-        return payload if payload.get("table") == str(self.target) else {}
+def _last(table: LoadsTable, stream: Stream, registry: Registry) -> dict[str, Any]:
+    """What was written last of the stream, into this very table."""
+    newest = next(iter(registry.tasks(stream.uid, Status.OK, limit=1, task_type=TASK)), None)
+    payload = dict(newest.result_payload or {}) if newest else {}
+    return payload if payload.get("table") == str(table.target) else {}
 
 
 def _rows(stream: Stream, registry: Registry, runs: Sequence[RunRecord], version: str | None) -> list[LoadRow]:

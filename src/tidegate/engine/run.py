@@ -18,7 +18,7 @@ from functools import partial
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.report import RunReport
-from tidegate.engine import load
+from tidegate.engine import load, loads
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import acquire
@@ -76,8 +76,7 @@ def run_streams(
                 halted.set()
                 context.sessions.abort()
                 raise
-    if context.loads is not None:
-        context.loads.publish(streams, context.registry)
+    loads.publish(streams, context.registry)
     return RunReport(
         run_id=context.run_id,
         started_at=started,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
 from tidegate.core.bounds import BoundRequest
@@ -52,6 +53,19 @@ class Policies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadsTable:
+    """The table in the lake that tells of the project's runs; see `engine.loads`.
+
+    Args:
+        every: how often a stream that stays unchanged gets a row: a commit costs more than a run that finds nothing.
+    """
+
+    format: Format
+    target: Target
+    every: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """One source, one table, and how rows get from one to the other.
 
@@ -59,6 +73,7 @@ class Stream:
         uid: the identity in the table's commits.
         kept: the rows that the table keeps, which `source` then shows alone; None for all.
         source_name: for people and the registry, `connection:relation`, without a secret.
+        loads: where its runs are told of in the lake; None where the project keeps no such table.
     """
 
     name: str
@@ -71,6 +86,7 @@ class Stream:
     writer: Writer
     key: tuple[str, ...] = ()
     policies: Policies = field(default_factory=Policies)
+    loads: LoadsTable | None = None
     kept: Kept | None = None
 
     @property

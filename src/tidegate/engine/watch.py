@@ -19,6 +19,7 @@ from types import FrameType
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.policies.schedule import Agenda, Schedule
+from tidegate.engine import loads
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import ignore
 from tidegate.engine.maintenance.maintain import StreamUpkeep, maintain_stream
@@ -172,8 +173,7 @@ def watch_streams(
 
 def _run(stream: Stream, context: RunContext, due_at: datetime) -> Outcome:
     outcome = run_stream(stream, replace(context, run_id=new_run_id()), ignore, due_at=due_at)
-    if context.loads is not None:
-        context.loads.publish([stream], context.registry)
+    loads.publish([stream], context.registry)
     return outcome
 
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,9 +10,8 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tidegate import Project
-from tidegate.core.ids import Target
+from tidegate.engine import loads
 from tidegate.engine.events import Moment
-from tidegate.engine.loads import LoadsTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -67,8 +67,8 @@ def form(request, tmp_path):
 
 def publish(shop):
     """As a run does, but at each look at an unchanged table."""
-    target = Target(lake="lake", namespace=("ops",), table="tidegate_loads")
-    LoadsTable(format=shop.lakes["lake"], target=target, every=timedelta(0)).publish(shop.streams(), shop.registry)
+    streams = [replace(each, loads=replace(each.loads, every=timedelta(0))) for each in shop.streams()]
+    loads.publish(streams, shop.registry)
 
 
 def test_every_load_and_the_last_look_at_an_unchanged_table(form, spark, tmp_path):

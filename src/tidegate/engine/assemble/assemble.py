@@ -31,10 +31,9 @@ from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
 from tidegate.engine.assemble import patterns
 from tidegate.engine.assemble.selection import Choice
-from tidegate.engine.loads import LoadsTable
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
-from tidegate.engine.stream import Policies, Stream, VerifyLevel
+from tidegate.engine.stream import LoadsTable, Policies, Stream, VerifyLevel
 from tidegate.errors import ConfigError, Incompatible
 from tidegate.registry.values import StreamStatus
 
@@ -146,6 +145,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
             checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
             retain=entry.retain,
         ),
+        loads=loads_table(config, lakes),
     )
     if reasons := tuple(retention.incompatibilities(joined)):
         raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)

@@ -20,12 +20,11 @@ from tidegate.core.report import StreamReport
 from tidegate.engine import retention
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
-from tidegate.engine.loads import LoadsTable
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
 from tidegate.engine.run import first_line
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import LoadsTable, Stream
 from tidegate.errors import ConfigError, InternalError, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
@@ -123,8 +122,9 @@ def maintain_streams(
     """Maintains the tables of streams, one stream after the other."""
     journaled = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
     done = [maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in journaled]
-    if context.loads is not None:
-        done.append(_loads_table(context.loads, context, force=force, dry_run=dry_run))
+    loads = next((stream.loads for stream in streams if stream.loads is not None), None)
+    if loads is not None:
+        done.append(_loads_table(loads, context, force=force, dry_run=dry_run))
     return UpkeepReport(streams=tuple(done))
 
 
