@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidegate.errors import EnvironmentMissing
-from tidegate.spark import sql
+from tidegate.spark import shared, sql
 from tidegate.spark.jars import LOCAL_FILES
 from tidegate.spark.session import LOAD_CONF, Sessions
 
@@ -59,6 +59,20 @@ def test_a_borrowed_session_is_neither_changed_nor_stopped() -> None:
         assert load.conf["spark.sql.catalog.lake"] == "iceberg.Catalog"
         assert load.conf["spark.sql.shuffle.partitions"] == "3"
         assert LOAD_CONF.items() <= load.conf.items()
+
+
+def test_a_session_is_there_at_once_where_the_service_keeps_spark_warm() -> None:
+    """Nobody is told then that Spark starts."""
+    warm = [False]
+    shared.provide(lambda _: None, warm=lambda: warm[0])
+    try:
+        assert not Sessions().ready
+        warm[0] = True
+        assert Sessions().ready
+        assert not Sessions(remote="sc://127.0.0.1:1").ready, "that is another Spark"
+    finally:
+        shared.provide(None)
+    assert not Sessions().ready
 
 
 def test_pyspark_is_imported_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
