@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal
 
+from tidegate.core.display import short_duration
 from tidegate.core.policies.rules import CheckContext, Judges, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.dialects.spark import Spark
@@ -74,8 +75,6 @@ class Freshness:
             return None  # of a year with five digits: nothing is fresher
         if age <= self.max_age:
             return None
-        return f"the newest {self.column} is {_rounded(age)} old; at most {self.max_age} is expected"
-
-
-def _rounded(age: timedelta) -> timedelta:
-    return timedelta(seconds=round(age.total_seconds()))
+        return (
+            f"the newest {self.column} is {short_duration(age)} old; at most {short_duration(self.max_age)} is expected"
+        )

@@ -14,6 +14,7 @@ from tidegate import plugins
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import CHOICE, CostHistory, LoadMethod
+from tidegate.core.display import short_duration
 from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.fraction import Fraction
@@ -218,7 +219,9 @@ class Smart(Strategy):
         cut = self.partition_by is not None and covered
         whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or cut)
         if due:
-            return whole, f"the whole table is checked every {self.full_every}, last {since.state.get(WHOLE_AT)}"
+            last = since.state.get(WHOLE_AT)
+            every = f"the whole table is checked every {short_duration(self.full_every)}, last {last}"
+            return whole, every if last else "it is not known that the table holds the source's rows"
         if self.column is None:
             return whole, "the rows differ from those that were loaded, and no column shows which changed"
         if changed > self.max_changed_fraction * rows:

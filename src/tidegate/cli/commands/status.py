@@ -16,6 +16,7 @@ from tidegate.cli.command import Exclude, Select, Stream
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size, yes
+from tidegate.core.display import short_duration
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _late(shell: Shell, stream: str, found: Lateness) -> int:
         ("loads", count(found.loads)),
         ("rows", count(found.rows)),
         ("late rows", count(found.late_rows)),
-        *((name, "-" if value is None else str(timedelta(seconds=value))) for name, value in ends),
+        *((name, "-" if value is None else short_duration(timedelta(seconds=value))) for name, value in ends),
     )
     shell.table(Table(columns=("", "behind the position by at most"), rows=tuple(rows)))
     return 0
