@@ -11,7 +11,7 @@ import pytest
 from support.served import served
 from tidegate.core.outcome import Result
 from tidegate.registry.store import Registry
-from unit.alerts.test_check import Hook, address, end, look, project
+from unit.alerts.test_check import Hook, address, begun, end, look, project
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -70,3 +70,7 @@ def test_a_difference_is_over_once_all_of_the_source_was_loaded(opened):
     assert [each.rule for each in look(opened).opened] == ["verification_differs"]
     end(opened, "orders", Result.LOADED, whole=True)
     assert [each.rule for each in look(opened).recovered] == ["verification_differs"]
+
+
+def test_when_it_began_is_in_the_registry(opened):
+    begun(opened)

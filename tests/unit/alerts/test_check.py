@@ -142,6 +142,30 @@ def test_differences_and_failed_maintenance_are_as_old_as_the_first_of_them(tmp_
     assert opened_at == dict.fromkeys(("verification_differs", "maintenance_failed"), begun + timedelta(hours=2))
 
 
+def begun(opened):
+    """Everything that a registry says of when it began is there."""
+    registry = opened.registry
+    for rows in (3, 0, 2):
+        end(opened, "orders", Result.LOADED, rows_quarantined=rows)
+    (uid,) = (each.uid for each in registry.status())
+    with registry.task(uid, "measure_partition") as payload:
+        payload |= {"level": "rows", "equal": False}
+    with suppress(WriteError), registry.task(uid, "maintain"):
+        raise WriteError("full")
+    end(opened, "items", Result.FAILED)
+    (failed,) = (each.uid for each in registry.status() if each.stream == "items")
+    recent, facts = registry.recent_history(queries=True, quarantines=[uid]), registry.facts()[uid]
+    assert [rows for _, rows in recent[uid].quarantined] == [2, 3]
+    assert (recent[uid].failing, recent[failed].quarantined, set(recent[failed].failing)) == ({}, (), {"source"})
+    began = (facts.unequal_since, facts.maintenance_failed_since, recent[failed].failing["source"])
+    assert all(datetime.now(UTC) - at < timedelta(minutes=5) for at in began)
+
+
+def test_when_it_began_is_in_the_registry(tmp_path):
+    with project(tmp_path, {}) as opened:
+        begun(opened)
+
+
 def test_addresses_are_secrets_in_messages_too(tmp_path, hook):
     with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
         assert address(hook, "all") in opened.config.secrets
