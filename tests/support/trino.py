@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,12 +96,18 @@ def trino_server() -> Iterator[TrinoServer]:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[TrinoServer]:
-    """A server of one's own."""
+def running(catalogs: Mapping[str, str] | None = None) -> Iterator[TrinoServer]:
+    """A server of one's own.
+
+    Args:
+        catalogs: further ones by name, each the text of its properties.
+    """
     java, home = newest_java(), distribution()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-trino-"))
     server = TrinoServer(folder=folder)
     _configure(folder, server.port, home)
+    for name, text in (catalogs or {}).items():
+        (folder / "catalog" / f"{name}.properties").write_text(text)
     here = [f"-Dnode.data-dir={folder / 'data'}", "-Dnode.id=test", "-Dnode.environment=test"]
     # Nobody else may ask it: it knows no passwords.
     here += ["-Dnode.bind-ip=127.0.0.1", "-Dnode.internal-address=127.0.0.1"]

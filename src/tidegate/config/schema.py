@@ -111,7 +111,7 @@ def _stream() -> dict[str, Any]:
     texts: dict[str, Any] = {"anyOf": [text, {"type": "array", "items": text}]}
     keys = {
         "source": {"anyOf": [_plugin("sources", kind) for kind in plugins.names("sources")]},
-        "target": texts,
+        "target": {"anyOf": [*texts["anyOf"], _located(texts)]},
         "key": texts,
         "strategy": _choice("strategies"),
         "write": _choice("writers"),
@@ -129,6 +129,13 @@ def _stream() -> dict[str, Any]:
         "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
     }
     return _closed(_described(keys, STREAM), "source", "target")
+
+
+def _located(names: Mapping[str, Any]) -> dict[str, Any]:
+    """A target with a place of its own."""
+    table = {**names, "description": "The table: `lake.schema.table`, or these parts as a list."}
+    location = {"type": "string", "description": "Where its files lie: a folder that nothing else lies in."}
+    return _closed({"table": table, "location": location}, "table")
 
 
 def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tidegate.config.checks import read_checks
 from tidegate.config.defaults import REQUIRED, complete
 from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
-from tidegate.config.paths import absolute_source
+from tidegate.config.paths import absolute_path, absolute_source
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract
 from tidegate.config.targets import is_pattern, refuse_placeholders, refuse_reserved, shared_target
@@ -40,6 +40,7 @@ class StreamConfig:
         name: with `*` or `?` one stream for each table that matches (`is_pattern`).
         source, strategy, write: mappings with a `kind`, for `config.build`.
         target: the parts of the table's name; may hold `{table}` and `{schema}`.
+        location: where the table's files lie, absolute; None for the place that the lake gives it.
         contract: the mode for each kind of change of columns.
         deletes: how rows that are gone leave the table.
         retain: which rows leave it by their age.
@@ -54,6 +55,7 @@ class StreamConfig:
     name: str
     source: Node
     target: tuple[str, ...]
+    location: str | None
     strategy: Node
     write: Node
     key: tuple[str, ...]
@@ -117,6 +119,7 @@ class StreamReader:
         layout = node.get("layout") or _empty(node, "layout")
         readers: dict[str, Callable[[], Any]] = {
             "target": lambda: self._target(name, node),
+            "location": lambda: self._location(name, node),
             "source": lambda: self._source(node.items["source"]),
             "strategy": lambda: _checked("strategies", node.items["strategy"]),
             "write": lambda: _checked("writers", node.items["write"]),
@@ -164,6 +167,18 @@ class StreamReader:
         problems.refuse()
         return target
 
+    def _location(self, name: str, node: Node) -> str | None:
+        """Where the files of the stream's table lie. Raises ConfigError for a pattern, and for an empty text."""
+        target = node.get("target")
+        given = target.get("location") if target is not None and isinstance(target.value, dict) else None
+        if given is None:
+            return None
+        if is_pattern(name):
+            raise given.mark.error("is one place for all matching tables; give each of them a stream of its own")
+        if not given.text().strip("/ "):
+            raise given.mark.error("must be a folder, such as s3://bucket/folder")
+        return absolute_path(given.text().rstrip("/"), self.folder)
+
     def _source(self, node: Node) -> Node:
         """The source, every key known."""
         return _checked("sources", absolute_source(node, self.folder))
@@ -180,6 +195,11 @@ class StreamReader:
 
 def _target(name: str, node: Node) -> tuple[str, ...]:
     target = node.items["target"]
+    if isinstance(target.value, dict):
+        target.refuse_unknown(("table", "location"))
+        if target.get("table") is None:
+            raise target.mark.error("needs the key 'table'")
+        target = target.items["table"]
     if isinstance(target.value, list):
         parts = convert(tuple[str, ...], target)
     else:

@@ -152,9 +152,10 @@ def made(spark, tmp_path, request):
     def make(kind: str, how: str, database: str = "sqlite", **configured: Any) -> Days:
         if database == "sqlite":
             shop: Any = SqliteShop(path=tmp_path / "shop.db")
+            number = "integer PRIMARY KEY AUTOINCREMENT"
         else:
-            shop = PostgresShop(url=request.getfixturevalue("pg_url"))
-        shop.sql("CREATE TABLE events (id integer PRIMARY KEY, day date, text text, changed_at timestamp)")
+            shop, number = PostgresShop(url=request.getfixturevalue("pg_url")), "integer PRIMARY KEY"
+        shop.sql(f"CREATE TABLE events (id {number}, day date, text text, changed_at timestamp)")
         found = Days(workspace=Workspace(folder=tmp_path), shop=shop, spark=spark, kind=kind, how=how)
         found.configure(**configured)
         return found

@@ -56,9 +56,9 @@ def iceberg_rows(workspace, store):
     return sorted((row["id"], row["v"], row["file"]) for row in rows)
 
 
-def delta_rows(store):
+def delta_rows(store, location="s3://lakehouse/delta/shop/copies"):
     options = {"AWS_ENDPOINT_URL": store.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
-    table = DeltaTable("s3://lakehouse/delta/shop/copies", storage_options=options)
+    table = DeltaTable(location, storage_options=options)
     found = QueryBuilder().register("t", table).execute("SELECT id, v, file FROM t").read_all()
     return sorted(tuple(row.values()) for row in found.to_struct_array().to_pylist())
 
@@ -98,6 +98,30 @@ def test_files_are_listed_and_read_and_lakes_are_written_in_s3(tmp_path, buckets
         report = project.run()
         assert {outcome.outcome for outcome in report.streams} == {Result.UNCHANGED}
         assert not any(outcome.spark_started for outcome in report.streams)
+
+
+def test_tables_lie_in_buckets_of_their_own(tmp_path, buckets):
+    own = buckets.bucket("finance")
+    events = {**EVENTS, "target": {"table": "lake.shop.events", "location": "s3://finance/events"}}
+    copies = {**COPIES, "target": {"table": "delta.shop.copies", "location": "s3a://finance/copies"}}
+    workspace = Workspace(folder=tmp_path)
+    spark = {"master": "local[1]", "conf": {**SMALL, **buckets.hadoop}}
+    workspace.write({"events": events, "copies": copies}, connections={}, lakes=lakes(buckets), spark=spark)
+    put(buckets, "a.csv", "1,one", "2,two")
+    (own / "other.parquet").write_text("somebody else's")
+    with workspace.project() as project:
+        assert [each.error for each in project.run().streams] == [None, None]
+        put(buckets, "b.csv", "3,three")
+        assert [each.error for each in project.run().streams] == [None, None]
+        assert [each.error for each in project.maintain(force=True).streams] == [None, None]
+    rows = [(1, "one", "a.csv"), (2, "two", "a.csv"), (3, "three", "b.csv")]
+    assert iceberg_rows(workspace, buckets) == delta_rows(buckets, "s3://finance/copies") == rows
+    assert sorted(path.name for path in own.iterdir() if not path.name.startswith(".")) == [
+        "copies",
+        "events",
+        "other.parquet",
+    ]
+    assert not list((buckets.folder / "lakehouse").rglob("*.parquet"))
 
 
 def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):

@@ -230,6 +230,15 @@ class Format(Protocol):
         """Writing few rows without Spark."""
         return None
 
+    @property
+    def root(self) -> str | None:
+        """The folder that its tables lie below by default; None if only a catalog knows it."""
+        return None
+
+    def placing(self, locations: Mapping[Target, str]) -> Format | None:  # noqa: ARG002 - by default none can
+        """The same lake, in which these tables lie elsewhere; None if its tables cannot."""
+        return None
+
     @abstractmethod
     def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
         """The state of a table, read without Spark.
@@ -239,6 +248,7 @@ class Format(Protocol):
 
         Raises:
             WriteError: catalog or metadata cannot be read.
+            ConfigError: the table lies elsewhere than it is placed.
             SchemaRefused: a column that is read is of a type that Tidegate does not load.
         """
 

@@ -29,7 +29,7 @@ from tidegate.core.ports.writer import Writer
 from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
-from tidegate.engine.assemble import patterns
+from tidegate.engine.assemble import locations, patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
@@ -39,8 +39,13 @@ from tidegate.registry.values import StreamStatus
 
 
 def formats(config: Config) -> dict[str, Format]:
-    """The lakes of a project, by name."""
-    return {name: build("formats", node, name=name, folder=config.folder) for name, node in config.lakes.items()}
+    """The lakes of a project, by name; each knows which tables lie elsewhere than it would put them.
+
+    Raises:
+        ConfigError: a location that a table cannot have.
+    """
+    made = {name: build("formats", node, name=name, folder=config.folder) for name, node in config.lakes.items()}
+    return locations.placed(config, made)
 
 
 def loads_table(config: Config, lakes: Mapping[str, Format]) -> LoadsTable | None:

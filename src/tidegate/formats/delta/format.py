@@ -37,6 +37,7 @@ from tidegate.formats.delta import versions as travel
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.snippets import snippets
 from tidegate.formats.delta.staging import DeltaStaging, read
+from tidegate.formats.shared.placed import elsewhere, refuse_filled
 from tidegate.formats.shared.storage import store_of, usage
 from tidegate.spark import jars
 from tidegate.spark.failures import translated
@@ -60,6 +61,7 @@ class Delta(Format):
             then stay small. Without, a change rewrites the files that it touches, and any reader opens the table.
         catalog: with `{type: spark}` Spark's own catalog knows the tables, too, as `<schema>.<table>`.
         folder: the project's folder, which relative paths start from.
+        locations: of the tables that lie elsewhere.
     """
 
     kind: ClassVar[str] = "delta"
@@ -70,6 +72,7 @@ class Delta(Format):
     deletion_vectors: bool = False
     catalog: Mapping[str, str] = field(default_factory=dict)
     folder: Path = field(default_factory=Path.cwd)
+    locations: Mapping[Target, str] = field(default_factory=dict, metadata={"given": True})
 
     def __post_init__(self) -> None:
         if self.catalog and dict(self.catalog) != {"type": "spark"}:
@@ -81,6 +84,15 @@ class Delta(Format):
             where = f"file://{(self.folder / self.warehouse).resolve()}"
             object.__setattr__(self, "warehouse", where)
         object.__setattr__(self, "warehouse", self.warehouse.rstrip("/"))
+
+    @property
+    def root(self) -> str:
+        """The warehouse."""
+        return self.warehouse
+
+    def placing(self, locations: Mapping[Target, str]) -> Delta:
+        """The same lake, in which these tables lie elsewhere."""
+        return replace(self, locations=locations)
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -116,6 +128,8 @@ class Delta(Format):
         """
         log = self._log(target)
         if log is None:
+            if target in self.locations and Log.open(store_of(by_default := self._by_default(target))) is not None:
+                raise elsewhere(target, by_default, self.locations[target])
             return TableState(exists=False)
         snapshot = log.snapshot()
         landed = table.landed(log, snapshot, uid)
@@ -175,6 +189,8 @@ class Delta(Format):
             ConfigError: the layout does not fit the columns.
             WriteError: the warehouse refused it.
         """
+        if target in self.locations and self._log(target) is None:
+            refuse_filled(target, self.locations[target])
         statement = ddl.create(self._location(target), schema, layout, vectors=self.deletion_vectors)
         with translated(f"creating {target}", self.warehouse):
             session.sql(statement)
@@ -250,7 +266,7 @@ class Delta(Format):
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, found beside its folder."""
-        above, _, own = self._location(target).rpartition("/")
+        above, _, own = self._by_default(target).rpartition("/")
         names = store_of(above).names("") or ()
         found = sorted(name.removeprefix(own) for name in names if name.startswith(f"{own}{SIDE}"))
         return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
@@ -293,6 +309,9 @@ class Delta(Format):
         return usage(self._location(target), files=files, size=size)
 
     def _location(self, target: Target) -> str:
+        return self.locations.get(target) or self._by_default(target)
+
+    def _by_default(self, target: Target) -> str:
         return ddl.location(target, self.warehouse)
 
     def _log(self, target: Target) -> Log | None:

@@ -40,6 +40,7 @@ from tidegate.formats.iceberg.catalog import Catalog
 from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_leftovers
+from tidegate.formats.shared.placed import elsewhere, refuse_filled, same
 from tidegate.formats.shared.storage import has_older, usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
@@ -61,6 +62,7 @@ class Iceberg(Format):
             (rest, glue, hive).
         catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; an embedded SQLite file by default.
         folder: the project's folder, which relative paths start from.
+        locations: of the tables that lie elsewhere.
     """
 
     kind: ClassVar[str] = "iceberg"
@@ -70,11 +72,21 @@ class Iceberg(Format):
     warehouse: str | None = None
     catalog: Mapping[str, Any] = field(default_factory=lambda: {"type": "sqlite"})
     folder: Path = field(default_factory=Path.cwd)
+    locations: Mapping[Target, str] = field(default_factory=dict, metadata={"given": True})
     _where: Catalog = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         where = Catalog.of(name=self.name, warehouse=self.warehouse, catalog=self.catalog, folder=self.folder.resolve())
         object.__setattr__(self, "_where", where)
+
+    @property
+    def root(self) -> str | None:
+        """The warehouse, if it is not the catalog that decides."""
+        return self._where.warehouse
+
+    def placing(self, locations: Mapping[Target, str]) -> Iceberg | None:
+        """The same lake, in which these tables lie elsewhere; catalogs of servers are not tested for it."""
+        return replace(self, locations=locations) if self._where.in_tables else None
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -111,6 +123,9 @@ class Iceberg(Format):
         metadata = self._where.load(target)
         if metadata is None:
             return TableState(exists=False)
+        wanted = self.locations.get(target)
+        if wanted is not None and not same(metadata.location, wanted):
+            raise elsewhere(target, metadata.location, wanted)
         position = metadata.position(uid)
         current = metadata.snapshot(metadata.main)
         return TableState(
@@ -186,6 +201,10 @@ class Iceberg(Format):
         """
         ddl.refuse_reserved(schema)
         location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
+        if target in self.locations:
+            location = self.locations[target]
+            if self._where.load(target) is None:
+                refuse_filled(target, location)
         statements = [ddl.create(target, schema, layout, location)]
         order = ddl.order(target, schema, layout) if layout.sort_by else None
         identifier = ddl.identifier(target, schema)
