@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tidegate.checks._values import Value, literals
-from tidegate.core.policies.rules import Judges
+from tidegate.core.policies.rules import ColumnTest, Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote
@@ -39,6 +39,11 @@ class AcceptedValues:
     def columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
+
+    @property
+    def column_tests(self) -> tuple[ColumnTest, ...]:
+        """The column's."""
+        return (ColumnTest(name="accepted_values", column=self.column, values=self.values),)
 
     def refuse(self, schema: Schema) -> None:
         """Refuses values that the column cannot hold."""

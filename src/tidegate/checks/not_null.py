@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from tidegate.core.policies.rules import Judges
+from tidegate.core.policies.rules import ColumnTest, Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote
@@ -31,6 +31,11 @@ class NotNull:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ConfigError("not_null needs `columns:` with at least one column")
+
+    @property
+    def column_tests(self) -> tuple[ColumnTest, ...]:
+        """One for each column."""
+        return tuple(ColumnTest(name="not_null", column=name) for name in self.columns)
 
     def refuse(self, schema: Schema) -> None:
         """Nothing: any column may hold NULL."""

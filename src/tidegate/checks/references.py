@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tidegate.core.ids import Target, split_name
-from tidegate.core.policies.rules import Judges
+from tidegate.core.policies.rules import ColumnTest, Judges
 from tidegate.core.ports.format import Format
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
@@ -59,6 +59,14 @@ class References:
             )
         if self.field and len(self.field) != len(self.columns):
             raise ConfigError(f"references: {len(self.columns)} columns and {len(self.field)} in `field:`")
+
+    @property
+    def column_tests(self) -> tuple[ColumnTest, ...]:
+        """Of a single column."""
+        if len(self.columns) != 1:
+            return ()
+        field = (self.field or self.columns)[0]
+        return (ColumnTest(name="relationships", column=self.columns[0], to=self._there, field=field),)
 
     def refuse(self, schema: Schema) -> None:
         """Refuses a table that is not there, or does not have the columns."""

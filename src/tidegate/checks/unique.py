@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import CheckContext, Judges, Scope
+from tidegate.core.policies.rules import CheckContext, ColumnTest, Judges, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import names, quote
@@ -33,6 +33,11 @@ class Unique:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ConfigError("unique needs `columns:` with at least one column")
+
+    @property
+    def column_tests(self) -> tuple[ColumnTest, ...]:
+        """Of a single column."""
+        return tuple(ColumnTest(name="unique", column=name) for name in self.columns if len(self.columns) == 1)
 
     def refuse(self, schema: Schema) -> None:
         """Refuses columns that have no values to count."""

@@ -25,6 +25,7 @@ from tidegate.cli.commands import (
     connector,
     dashboard,
     explain,
+    export,
     load,
     maintain,
     metrics,
@@ -57,6 +58,7 @@ state_app = typer.Typer(help="Shows or changes the position of a stream.")
 backfill_app = typer.Typer(cls=backfill.StreamOrCommand, help="Reloads a range of a stream's source, in chunks.")
 alerts_app = typer.Typer(help="Tests the channels of alerts, lists incidents, or looks for new ones.")
 slot_app = typer.Typer(help="Lists or drops replication slots of the project.")
+export_app = typer.Typer(help="Tells other tools of the project's tables.")
 quarantine_app = typer.Typer(help="Lists, shows and replays rows that failed a check.")
 
 
@@ -127,6 +129,7 @@ QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "show": quarantine.show,
     "replay": quarantine.replay,
 }
+EXPORT_COMMANDS: dict[str, Callable[..., int]] = {"dbt-sources": export.dbt_sources}
 for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work, handed=_name in HANDED))
 for _name, _work in STATE_COMMANDS.items():
@@ -135,6 +138,9 @@ for _name, _work in BACKFILL_COMMANDS.items():
     backfill_app.command(_name)(command(_work, handed=True))
 for _name, _work in SLOT_COMMANDS.items():
     slot_app.command(_name)(command(_work))
+for _name, _work in EXPORT_COMMANDS.items():
+    export_app.command(_name)(command(_work))
+app.add_typer(export_app, name="export")
 app.add_typer(state_app, name="state")
 app.add_typer(backfill_app, name="backfill")
 app.add_typer(slot_app, name="slot")
@@ -153,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner holds the stream, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in ([], ["state"], ["backfill"], ["slot"], ["alerts"], ["quarantine"]):
+    if words in ([], ["state"], ["backfill"], ["slot"], ["alerts"], ["quarantine"], ["export"]):
         words.append("--help")
     with _terminated_like_interrupted():
         try:

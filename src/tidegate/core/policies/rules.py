@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from tidegate.core.ids import Target
 from tidegate.core.schema import Schema
 
 if TYPE_CHECKING:
@@ -59,6 +60,23 @@ class CheckContext:
 
     now: datetime
     loads: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnTest:
+    """What a check says of one column, in the words of dbt; checks that can be said so have `column_tests`.
+
+    Args:
+        name: `not_null`, `unique`, `accepted_values` or `relationships`.
+        values: the accepted ones.
+        to, field: the table and the column in which each value must exist.
+    """
+
+    name: str
+    column: str
+    values: tuple[bool | int | float | str, ...] = ()
+    to: Target | None = None
+    field: str | None = None
 
 
 class _AnyCheck(Protocol):

@@ -1,0 +1,1 @@
+select * from {{ ref('orders_changes') }} where not _tidegate_deleted
