@@ -2,6 +2,8 @@
 
 import json
 import re
+import runpy
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -482,3 +484,16 @@ def _materialize(assets, site, *, selection, retries=0):
 def _failure(done):
     (failed,) = (each for each in done.all_events if each.event_type_value == "STEP_FAILURE")
     return failed.event_specific_data.user_failure_data.description
+
+
+def test_the_example_loads(tmp_path):
+    folder = shutil.copytree(
+        ROOT / "examples" / "dagster_project",
+        tmp_path / "example",
+        ignore=shutil.ignore_patterns(".tidegate", "warehouse", "shop.db"),
+    )
+    defs = runpy.run_path(str(folder / "definitions.py"))["defs"]
+    dg.Definitions.validate_loadable(defs)
+    assert {each.key.to_user_string() for each in defs.resolve_all_asset_specs()} == {"orders", "customers", "revenue"}
+    with Workspace(folder=folder).project() as project:
+        assert [each.outcome for each in project.plan()] == ["changed", "changed"]
