@@ -31,3 +31,18 @@ def test_compaction_and_queries_are_measured(loads):
         assert told(project, "tidegate_compaction_savings_bytes") == saved
         improved = 100 * (table.query.before - table.query.after) / table.query.before
         assert told(project, "tidegate_query_performance_improvement_percent") == pytest.approx(improved)
+
+
+def test_the_query_that_is_measured_is_the_projects(loads):
+    query = "SELECT count(*) AS n FROM {table} WHERE id > 2"
+    loads.configure(maintenance={"measure_query": query})
+    for number in range(3):
+        loads.load(number, 10 + number)
+    (table,) = [each for each in loads.maintain(force=True).tables if each.query is not None]
+    assert table.query.before > 0 < table.query.after
+    loads.load(4)
+    loads.configure(maintenance={"measure_query": "SELECT nothing FROM {table}"})
+    with loads.project() as project:
+        (stopped,) = project.maintain("orders", force=True).streams
+    assert (stopped.error.code, "UNRESOLVED_COLUMN" in stopped.error.message) == ("config", True)
+    assert loads.rows() == loads.orders

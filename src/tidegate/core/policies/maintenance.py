@@ -26,6 +26,10 @@ SAFE_AGE = timedelta(days=1)
 """What is younger may belong to a writer that has not committed yet."""
 
 
+PLACE = "{table}"
+"""Where a query that is measured names the table."""
+
+
 class Bytes(int):
     """A number of bytes, written in the project file like `32MB`."""
 
@@ -44,7 +48,8 @@ class Maintenance:
         keep_at_most: no more than this many versions are kept, however young they are; each makes every commit slower.
         orphans_after: files that belong to no version are removed once they are older than this; at least a day.
         every: how often `watch` maintains the table, after a load; never unless it is given.
-        measure_query: read the whole table before and after it is compacted, to tell how much faster readers are.
+        measure_query: run a query before and after the table is compacted, to tell how much faster readers are: one in
+            Spark's SQL that reads `{table}`; `true` reads every row and column.
     """
 
     compact_below: Bytes = SMALL
@@ -53,9 +58,11 @@ class Maintenance:
     keep_at_most: int = 300
     orphans_after: timedelta = timedelta(days=3)
     every: timedelta | None = None
-    measure_query: bool = False
+    measure_query: bool | str = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.measure_query, str) and PLACE not in self.measure_query:
+            raise ValueError(f"measure_query must be true, false, or a query that reads {PLACE}")
         if self.keep < 1:
             raise ValueError("keep must be 1 or more: the newest version is the table itself")
         if self.keep_at_most < self.keep:
