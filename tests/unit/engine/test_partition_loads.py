@@ -15,9 +15,10 @@ from tidegate.core.ports.format import TableState
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.core.slices import Partition
 from tidegate.engine.context import LoadContext
-from tidegate.engine.outcome import LoadResult
+from tidegate.engine.outcome import Counts, LoadResult, combined
 from tidegate.engine.partition_loads import load_each
 from tidegate.engine.reconcile import RecoveryState, RegistryRepair
+from tidegate.engine.verification.proof import Verdict
 from tidegate.errors import CheckFailed, RowsMoved
 
 ID = Column(name="id", type=BIGINT)
@@ -60,3 +61,9 @@ def test_the_next_load_sees_new_columns_and_stays_fenced_by_the_version_of_befor
     assert load_each(work, CHANGES, Ledger(), load).result is Result.LOADED
     assert seen[0] == BEFORE
     assert (seen[1].snapshot, seen[1].schema) == ("7", AFTER.schema)
+
+
+def test_a_run_whose_last_partitions_had_nothing_to_commit_has_loaded():
+    first = replace(LOADED, counts=Counts(rows_inserted=2), verdict=Verdict(equal=True))
+    together = combined([first, LoadResult(result=Result.UNCHANGED)], CHANGES)
+    assert (together.result, together.counts.rows_inserted, together.verified) == (Result.LOADED, 2, True)
