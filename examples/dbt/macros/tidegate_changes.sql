@@ -31,21 +31,6 @@ with
   {%- elif read.version | string == upto | string %}
   now_there as (select {{ listed }} from {{ relation }} where false),
   was_there as (select {{ keys }} from {{ relation }} where false),
-  {%- elif tidegate_whole_files(relation, read.version, upto) %}
-  moved as (
-    select * from table({{ relation.database }}.system.table_changes(
-      schema_name => '{{ relation.schema }}', table_name => '{{ relation.identifier }}',
-      start_snapshot_id => {{ read.version }}, end_snapshot_id => {{ upto }}))
-  ),
-  now_there as (
-    select {{ listed }} from moved where _change_type = 'insert'
-    except all select {{ listed }} from moved where _change_type = 'delete'
-  ),
-  old as (
-    select {{ listed }} from moved where _change_type = 'delete'
-    except all select {{ listed }} from moved where _change_type = 'insert'
-  ),
-  was_there as (select {{ keys }} from old),
   {%- else %}
   now_there as (
     select {{ listed }} from {{ relation }} for version as of {{ upto }}
@@ -93,26 +78,6 @@ from gone
   {%- set snapshots = tidegate_metadata(relation, 'snapshots') -%}
   {%- set kept = run_query("select 1 from " ~ snapshots ~ " where snapshot_id = " ~ version).rows -%}
   {{ return({'batch': batch, 'version': version if kept else none}) }}
-{% endmacro %}
-
-
-{# Whether `table_changes` can tell what happened between two snapshots: only whole files came and went. #}
-{% macro tidegate_whole_files(relation, after, upto) %}
-  {%- set snapshots = tidegate_metadata(relation, 'snapshots') -%}
-  {%- set parents, marks = {}, {} -%}
-  {%- for row in run_query("select cast(snapshot_id as varchar), cast(parent_id as varchar), "
-      ~ "coalesce(element_at(summary, 'total-delete-files'), '0') from " ~ snapshots).rows -%}
-    {%- do parents.update({row[0] | string: row[1] | string}) -%}
-    {%- do marks.update({row[0] | string: row[2] | string}) -%}
-  {%- endfor -%}
-  {%- set walk = namespace(at=upto | string, whole=true) -%}
-  {%- for _ in range(parents | length) -%}
-    {%- if walk.at != after | string and walk.at in parents -%}
-      {%- if marks[walk.at] != '0' -%}{%- set walk.whole = false -%}{%- endif -%}
-      {%- set walk.at = parents[walk.at] -%}
-    {%- endif -%}
-  {%- endfor -%}
-  {{ return(walk.whole and walk.at == after | string and marks[walk.at] == '0') }}
 {% endmacro %}
 
 
