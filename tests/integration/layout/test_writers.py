@@ -44,7 +44,7 @@ class Table:
     def __init__(self, spark: Any, folder: Any, kind: str, write: str, layout: dict[str, Any]) -> None:
         self.spark, self.kind, self.write = spark, kind, write
         self.shop = SqliteShop(path=folder / "shop.db")
-        self.shop.sql("create table orders (id integer primary key, region text, at timestamp, day date)")
+        self.shop.sql("create table orders (id integer primary key autoincrement, region text, at timestamp, day date)")
         self.workspace = Workspace(folder=folder)
         source = {"connection": "shop", "table": "orders"}
         stream = {"source": source, "target": "lake.shop.orders", "write": write, "layout": layout, **WRITERS[write]}
