@@ -22,6 +22,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 from support.workspace import Workspace
 from tidegate.engine.stream import VerifyLevel
 from tidegate.errors import ConfigError, Incompatible, PlanError, TidegateError
+from tidegate.integrations.commands import ServiceLost, document_of, may_pass
 from tidegate.integrations.dagster import (
     TidegateProject,
     TidegateProjectComponent,
@@ -33,11 +34,9 @@ from tidegate.integrations.dagster import (
     checks,
     events,
     partitions,
-    runner,
     tidegate_assets,
 )
 from tidegate.integrations.dagster.partitions import Window
-from tidegate.integrations.dagster.resource import may_pass
 
 pytestmark = [  # of Dagster itself
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20"),
@@ -455,13 +454,11 @@ def test_a_component_is_scaffolded_with_its_file(site):
 
 
 def test_a_command_without_a_document_may_be_tried_again():
-    with pytest.raises(runner.ServiceLost, match=r"error\[service_lost\]") as caught:
-        runner.document_of("", "error[service_lost]: the service ended\n")
+    with pytest.raises(ServiceLost, match=r"error\[service_lost\]") as caught:
+        document_of("", "error[service_lost]: the service ended\n")
     assert caught.value.retryable
     with pytest.raises(ConfigError, match="no such stream"):
-        runner.document_of(
-            '{"error": {"code": "config", "message": "no such stream", "hint": "h"}, "exit_code": 2}', ""
-        )
+        document_of('{"error": {"code": "config", "message": "no such stream", "hint": "h"}, "exit_code": 2}', "")
 
 
 def test_without_dagster_the_import_says_what_to_install():

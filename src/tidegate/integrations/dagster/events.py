@@ -24,8 +24,8 @@ from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_AS
 
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.table_view import TableView
+from tidegate.integrations.commands import Document
 from tidegate.integrations.dagster import checks
-from tidegate.integrations.dagster.runner import Document
 
 AssetEvent = MaterializeResult[Any] | AssetObservation | AssetCheckResult | Output[None]
 COUNTS = ("rows_read", "rows_inserted", "rows_updated", "rows_deleted", "rows_quarantined", "rows_warned", "bytes_read")

@@ -12,8 +12,9 @@ from dagster import AssetExecutionContext, PartitionsDefinition, TimeWindowParti
 from tidegate.core.backfill import Progress
 from tidegate.core.schema import Kind
 from tidegate.errors import ConfigError, Incompatible, PlanError, error_of
+from tidegate.integrations.commands import Document
 from tidegate.integrations.dagster.project import StreamProps
-from tidegate.integrations.dagster.runner import Document, Runner
+from tidegate.integrations.dagster.runner import Runner
 
 UNITS = {
     Kind.DATE: timedelta(days=1),

@@ -13,14 +13,13 @@ from tidegate.api import Project
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.table_view import TableView
 from tidegate.errors import ConfigError, InternalError, TidegateError, VerifyFailed, error_of
+from tidegate.integrations.commands import Document, may_pass
 from tidegate.integrations.dagster import checks, events
 from tidegate.integrations.dagster.events import AssetEvent, StreamAsset
 from tidegate.integrations.dagster.partitions import Window, load_window, window_of
 from tidegate.integrations.dagster.project import TidegateProject
-from tidegate.integrations.dagster.runner import Document, Runner
+from tidegate.integrations.dagster.runner import Runner
 from tidegate.integrations.dagster.translator import STREAM, UID
-
-LEASE_CODES = frozenset({"lease_held", "lease_lost"})
 
 
 class TidegateResource(ConfigurableResource[Any]):
@@ -81,11 +80,6 @@ class TidegateResource(ConfigurableResource[Any]):
             },
             allow_retries=False,
         ) from first
-
-
-def may_pass(error: TidegateError) -> bool:
-    """Whether another attempt may succeed without anybody doing something."""
-    return error.retryable or error.code in LEASE_CODES
 
 
 class _Step:

@@ -16,20 +16,11 @@ from typing import Any
 from tidegate.api import Project
 from tidegate.engine.backfill.backfill import Request
 from tidegate.engine.events import Event, Moment
-from tidegate.errors import TidegateError, error_of
+from tidegate.integrations.commands import Document, document_of
 from tidegate.integrations.dagster.project import TidegateProject
 from tidegate.service.place import Place
 
-Document = Mapping[str, Any]
 Tell = Callable[[str], None]
-
-
-class ServiceLost(TidegateError):
-    """The service ended while it ran a command; nothing is left half done."""
-
-    code = "service_lost"
-    retryable = True
-    default_hint = "Run again; `tidegate status` says how the stream's run ended."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,27 +110,6 @@ class Runner:
             )
         elif event.moment is Moment.RETRY:
             self.tell(f"{event.stream}: {event.detail}, in {event.seconds:.1f} s")
-
-
-def document_of(printed: str, remarks: str) -> Document:
-    """The document that a command printed.
-
-    Args:
-        remarks: what it said on stderr.
-
-    Raises:
-        ServiceLost: it printed none.
-        TidegateError: the document is the error of a command that did nothing.
-    """
-    try:
-        document: Document = json.loads(printed)
-    except ValueError as error:
-        last = (remarks.strip().splitlines() or ["no output"])[0]
-        raise ServiceLost(f"the command ended without its document: {last}") from error
-    if "error" in document:
-        problem = document["error"]
-        raise error_of(problem["code"], problem["message"], problem["hint"])
-    return document
 
 
 def _printed(values: Document) -> Document:
