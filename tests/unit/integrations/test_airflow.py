@@ -20,9 +20,10 @@ pytest.importorskip("airflow.sdk")
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
-from tidegate.integrations.airflow import get_provider_info, served
+from tidegate.integrations.airflow import served
 from tidegate.integrations.airflow.assets import stream_names, tidegate_asset
 from tidegate.integrations.airflow.operators import TidegateRunOperator, TidegateVerifyOperator
+from tidegate.integrations.airflow.provider import get_provider_info
 from tidegate.integrations.airflow.sensors import TidegateFreshSensor
 from tidegate.integrations.airflow.triggers import ServiceTrigger
 
