@@ -61,8 +61,8 @@ PAIRS = [
 ]
 AT_ONCE = ("watermark-append", "watermark-merge", "checksum-replace")
 """Pairs whose loads are always seen before they are published, too; the others only in the full sample."""
-LONG = ("checksum-scd2", "snapshot_diff-scd2")
-"""Pairs that are played only in the full sample: a history is also made of watermarks and of whole tables."""
+LONG = ("checksum-scd2", "snapshot_diff-scd2", "full-scd2", "checksum-merge", "snapshot_diff-replace")
+"""Pairs that are played only in the full sample: each of their strategies and writers is in another pair, too."""
 ORDERED = [
     pytest.param(*pair.values, seen, id=f"{pair.id}-{seen}", marks=[*pair.marks, *full])
     for pair in PAIRS

@@ -77,7 +77,7 @@ def test_wrong_rows_of_the_load_stop_it_also_where_the_source_has_lost_some(inte
     assert outcome(workspace, spark) == "verify_failed"
 
 
-@pytest.mark.parametrize("options", [{}, {"column": "at"}])
+@pytest.mark.parametrize("options", [{}, pytest.param({"column": "at"}, marks=pytest.mark.exhaustive)])
 def test_a_strategy_that_can_compare_every_row_settles_it_where_the_source_has_gone_on(tmp_path, spark, options):
     """Rows of the load, and older ones, are changed and deleted in a way that no column shows."""
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)

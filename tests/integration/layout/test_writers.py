@@ -103,7 +103,9 @@ def check(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", TOGETHER)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.exhaustive if kind == "delta" else ()) for kind in TOGETHER]
+)
 def test_a_merge_into_a_table_of_many_partitions(spark, tmp_path, kind):
     table = Table(spark, tmp_path, kind, "merge", TOGETHER[kind])
     check(table.workspace)

@@ -82,10 +82,15 @@ class Bench:
 
 @pytest.fixture(params=["iceberg", "delta"])
 def bench(request, tmp_path: Path) -> Bench:
+    return on(request.param, tmp_path)
+
+
+def on(format: str, tmp_path: Path) -> Bench:  # noqa: A002 - a table format is a `format` everywhere
+    """Four orders, and a workspace of that format."""
     shop = SqliteShop(path=tmp_path / "shop.db")
     shop.sql(
         "create table orders (id integer primary key autoincrement, amount integer, status text, updated_at timestamp)",
         "insert into orders values (1, 10, 'paid', '2025-01-01 00:00:01'), (2, -5, 'paid', '2025-01-01 00:00:02'), "
         "(3, 30, 'odd', '2025-01-01 00:00:03.123456'), (4, null, 'paid', '2025-01-01 00:00:04')",
     )
-    return Bench(shop=shop, workspace=Workspace(folder=tmp_path), format=request.param)
+    return Bench(shop=shop, workspace=Workspace(folder=tmp_path), format=format)

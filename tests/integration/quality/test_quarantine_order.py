@@ -2,7 +2,12 @@
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.slow,
+    pytest.mark.parametrize("bench", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)], indirect=True),
+]
 
 BAD = {"expression": "amount >= 0", "on_fail": "quarantine"}
 ANY = {"expression": "amount > -1000000", "on_fail": "quarantine"}
