@@ -47,7 +47,7 @@ def test_what_else_a_callback_raises_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_ends_because_of_it_is_not_interrupted_again() -> None:
-    done = []
+    done, before = [], signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), app._terminated_like_interrupted():  # noqa: PT012 - it may come anywhere
         try:
             terminate()
@@ -60,4 +60,4 @@ def test_what_ends_because_of_it_is_not_interrupted_again() -> None:
             done.append("given back")
     assert done == ["given back"]
     time.sleep(1.2 * app.AGAIN)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -127,7 +127,8 @@ def test_a_store_that_refuses_is_no_disk_that_is_full(text: str, said: str) -> N
 
 
 @pytest.mark.parametrize("name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
-def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
+def test_a_jvm_that_died_is_told_as_such(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)  # another test of this process may have one at work
     kind = type(name, (Exception,), {})
     found = translate(kind("Answer from Java side is empty"), "writing to lake.a.b")
     assert type(found) is SparkLost

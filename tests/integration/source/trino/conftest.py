@@ -1,9 +1,10 @@
-"""Spark with Trino's driver."""
+"""A server, and Spark with its driver."""
 
 from __future__ import annotations
 
 import pytest
 
+from support.trino import trino_server  # noqa: F401 - the fixture
 from tidegate.dialects.trino import Trino
 from tidegate.spark import jars
 

@@ -28,9 +28,6 @@ from tidegate.errors import (
 from tidegate.sources.database import Database
 from tidegate.sources.database.source import list_tables, table_facts
 
-pytest_plugins = ("support.trino",)
-
-
 AT = "CAST(NULL AS timestamp(3))"
 
 

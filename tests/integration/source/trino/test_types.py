@@ -16,9 +16,6 @@ from tidegate.errors import (
 )
 from tidegate.sources.database import Database
 
-pytest_plugins = ("support.trino",)
-
-
 VECTORS = """c0 bigint, c1 decimal(38,4), c2 boolean, c3 date, c4 timestamp(6), c5 timestamp(6) with time zone,
 c6 varchar, c7 uuid, c8 varbinary"""
 
