@@ -118,8 +118,9 @@ def site(tmp_path):
 
 
 def shape(text):
-    """Of an output what is not another one each time: identifiers, times and durations."""
+    """Of an output what is the same each time: no identifiers, times and durations, and no start of Spark."""
     text = re.sub(r"[0-9a-f]{32}|\d{4}-\d\d-\d\d[ T][\d:.]+(Z|\+00:00)?|\d+\.\d+|[\d,]+ rows/s", "#", text)
+    text = re.sub(r".*: starting Spark\n", "", text)  # which a service has done before
     return re.sub(r" +|-{2,}", " ", text)
 
 
