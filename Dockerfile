@@ -2,7 +2,7 @@
 # no package index and no registry of jars.
 #
 #   docker build --build-arg VERSION=0.1.0 --tag tidegate .
-#   docker run --rm --volume "$PWD:/work" --user "$(id -u)" tidegate run
+#   docker run --rm --volume "$PWD:/work" tidegate run
 
 ARG PYTHON=python:3.11-slim-bookworm
 
@@ -36,7 +36,7 @@ RUN apt-get update \
     && useradd --uid 10001 --create-home --shell /usr/sbin/nologin tidegate
 COPY --from=build /opt/tidegate /opt/tidegate
 ENV PATH=/opt/tidegate/bin:$PATH TIDEGATE_CACHE=/opt/tidegate-jars PYTHONUNBUFFERED=1
-RUN python -m tidegate.spark.jars --all && mkdir /work && chown tidegate /work
+RUN python -m tidegate.spark.jars --all && mkdir /work /warehouse && chown tidegate /work /warehouse
 USER 10001
 WORKDIR /work
 ENTRYPOINT ["tidegate"]

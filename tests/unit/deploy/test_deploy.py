@@ -61,6 +61,7 @@ def test_the_projects_are_valid(tmp_path):
         (tmp_path / "tidegate.yaml").write_text(text, encoding="utf-8")
         environ = dict.fromkeys(SECRETS, "postgresql://reader:secret@127.0.0.1:1/shop")
         found = config.load(tmp_path, environ=environ)
+        assert found.registry.startswith("postgresql:"), "the disk of a pod ends with it"
         assert [each.name for each in assemble.streams(found, assemble.formats(found), Choice())] == ["orders"]
 
 

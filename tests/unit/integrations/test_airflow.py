@@ -207,12 +207,22 @@ def test_a_deferred_task_leaves_the_command_to_a_service_that_is_there(program, 
     path, kept = deferred.value.trigger.serialize()
     assert path == "tidegate.integrations.airflow.triggers.ServiceTrigger"
     assert kept["arguments"] == ["run", "--parallel", "1", "--json", "--project", str(tmp_path), "--env", "prod"]
+    assert ServiceTrigger(**kept).serialize() == (path, kept)
     printed = json.dumps({"streams": [outcome("orders", "failed", code="check_failed")]})
     with pytest.raises(AirflowFailException, match="check_failed"):
         task.execute_complete(Events().context, {"served": True, "printed": printed, "remarks": ""})
     asked = len(program.asked())
     task.execute_complete(Events().context, {"served": False, "printed": "", "remarks": "gone"})
     assert len(program.asked()) == asked + 1
+
+
+def test_what_the_service_cannot_be_told_runs_here(program, tmp_path):
+    program.answer(run={"streams": []})
+    loading(program, tmp_path, environment={"A": "1"}, full_refresh=True).execute(Events().context)
+    loading(program, tmp_path, local=True).execute(Events().context)
+    first, second = program.asked()
+    assert first[:6] == ["run", "--parallel", "1", "--full-refresh", "--yes", "--local"]
+    assert second[:4] == ["run", "--parallel", "1", "--local"]
 
 
 def test_the_triggerer_never_runs_a_command_itself(tmp_path):

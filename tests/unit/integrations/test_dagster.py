@@ -403,6 +403,20 @@ def test_what_arrives_is_asked_for_once(site):
     assert tick(long_ago)[0] == [[key]], "a load that failed is asked for again after an hour"
 
 
+def test_nothing_arrives_where_no_stream_is_watched(site):
+    sensor = build_arrival_sensor(site.folder)
+    resources = {"tidegate": TidegateResource(project_dir=str(site.folder))}
+    defs = dg.Definitions(assets=[made(site.folder)], sensors=[sensor], resources=resources)
+    with dg.instance_for_test() as instance, dg.build_sensor_context(instance, definitions=defs) as context:
+        assert sensor.evaluate_tick(context).run_requests == []
+
+
+def test_an_interval_and_the_cron_that_means_the_same_are_one_schedule(site):
+    write(site, orders={**ORDERS, "schedule": {"every": "1h"}}, notes={**NOTES, "schedule": {"cron": "0 * * * *"}})
+    (schedule,) = build_tidegate_schedules(site.folder)
+    assert schedule.cron_schedule == "0 * * * *"
+
+
 def test_incidents_are_reported_when_they_begin_and_end(site):
     with closing(sqlite3.connect(site.folder / "shop.db")) as shop, shop:
         shop.execute("DROP TABLE orders")

@@ -34,7 +34,7 @@ class TidegateOperator(BaseOperator):
         streams: names; all streams of the project unless these, `select` or `exclude` say otherwise.
         select, exclude: as `--select` and `--exclude` take them.
         profile: of the project, such as `prod`.
-        local: run in the task even if a service of the project runs.
+        local: run in the task even if a service of the project runs; so does a task with an `environment`.
         executable: where `tidegate` is installed, if not beside Airflow.
         environment: variables for the program, added to the task's.
         deferrable: wait for the service of the project in the triggerer, which has to be on the service's machine.
@@ -82,7 +82,8 @@ class TidegateOperator(BaseOperator):
         """Runs the command, or leaves it to the service of the project."""
         program = self._program(context)
         if self.deferrable and not self.local and self._served():
-            self.defer(trigger=ServiceTrigger(program.arguments(*self.words())), method_name="execute_complete")
+            trigger = ServiceTrigger(program.arguments(*self.words()), environment=parent_of(context))
+            self.defer(trigger=trigger, method_name="execute_complete")
         return self._here(program, context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
@@ -100,7 +101,7 @@ class TidegateOperator(BaseOperator):
             self._at_work.interrupt()
 
     def _here(self, program: Program, context: Context) -> Any:
-        words = [*self.words(), *(["--local"] if self.local else [])]
+        words = [*self.words(), *(["--local"] if self.local or self.environment else [])]
         return self.finish(program.ask(*words, tell=self.log.info), context)
 
     def _program(self, context: Context) -> Program:
@@ -135,7 +136,7 @@ class TidegateRunOperator(TidegateOperator):
 
     Args:
         options: of the strategies, as `--set` takes them.
-        full_refresh: load every row again.
+        full_refresh: load every row again, without asking whether that is meant.
         parallel: streams that are loaded in parallel.
     """
 
@@ -155,7 +156,7 @@ class TidegateRunOperator(TidegateOperator):
     def words(self) -> list[str]:
         """`run …`."""
         given = [word for name, value in self.options.items() for word in ("--set", f"{name}={json.dumps(value)}")]
-        refresh = ["--full-refresh"] if self.full_refresh else []
+        refresh = ["--full-refresh", "--yes"] if self.full_refresh else []
         return ["run", *self._chosen(), "--parallel", str(self.parallel), *refresh, *given]
 
     def finish(self, document: Document, context: Context) -> list[dict[str, Any]]:

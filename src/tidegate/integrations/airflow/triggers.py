@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -21,15 +22,20 @@ class ServiceTrigger(BaseTrigger):
 
     Args:
         arguments: of the command, after the program's name.
+        environment: variables for it; Airflow's database keeps them, so no secrets.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.arguments = list(arguments)
+        self.environment = dict(environment or {})
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """As the triggerer makes it again."""
-        return f"{type(self).__module__}.{type(self).__qualname__}", {"arguments": self.arguments}
+        return f"{type(self).__module__}.{type(self).__qualname__}", {
+            "arguments": self.arguments,
+            "environment": self.environment,
+        }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: `printed` and `remarks`; `served` is false if no service took the command."""
@@ -40,6 +46,7 @@ class ServiceTrigger(BaseTrigger):
             *self.arguments,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **self.environment},
         )
         try:
             printed, remarks = await process.communicate()

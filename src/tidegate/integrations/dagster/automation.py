@@ -42,13 +42,19 @@ def build_tidegate_schedules(
         running: whether they are on as soon as they are loaded; otherwise somebody switches them on.
     """
     place, translator = TidegateProject.of(project), translator or TidegateTranslator()
-    together: dict[Schedule, dict[str, AssetKey]] = {}
+    together: dict[str | timedelta, dict[str, AssetKey]] = {}
     for props in place.streams():
         schedule = props.stream.policies.schedule
         if schedule is not None:
             key = translator.get_asset_spec(props).key
-            together.setdefault(schedule, {})[props.stream.uid] = key
-    return [_scheduled(place, schedule, keys, prefix, running=running) for schedule, keys in together.items()]
+            together.setdefault(_time(schedule), {})[props.stream.uid] = key
+    return [_scheduled(place, time, keys, prefix, running=running) for time, keys in together.items()]
+
+
+def _time(schedule: Schedule) -> str | timedelta:
+    """A cron, or an interval that none expresses; the same for `every: 1h` and the cron of every full hour."""
+    every = schedule.every or timedelta()
+    return schedule.cron or cron_of(every) or every
 
 
 def cron_of(every: timedelta) -> str | None:
@@ -70,10 +76,9 @@ def cron_of(every: timedelta) -> str | None:
 
 
 def _scheduled(
-    place: TidegateProject, schedule: Schedule, keys: Mapping[str, AssetKey], prefix: str, *, running: bool
+    place: TidegateProject, time: str | timedelta, keys: Mapping[str, AssetKey], prefix: str, *, running: bool
 ) -> ScheduleDefinition | SensorDefinition:
     selection = AssetSelection.assets(*keys.values())
-    cron = schedule.cron or (cron_of(schedule.every) if schedule.every else None)
 
     def due(_context: ScheduleEvaluationContext | SensorEvaluationContext) -> RunRequest | SkipReason:
         with place.open() as project:
@@ -83,16 +88,16 @@ def _scheduled(
             RunRequest(asset_selection=due_keys) if due_keys else SkipReason("the schedule of every stream is paused")
         )
 
-    if cron is not None:
+    if isinstance(time, str):
         return ScheduleDefinition(
-            name=f"{prefix}_{_slug(cron)}",
-            cron_schedule=cron,
+            name=f"{prefix}_{_slug(time)}",
+            cron_schedule=time,
             execution_timezone="UTC",
             target=selection,
             execution_fn=due,
             default_status=DefaultScheduleStatus.RUNNING if running else DefaultScheduleStatus.STOPPED,
         )
-    seconds = int(schedule.every.total_seconds()) if schedule.every else 0
+    seconds = int(time.total_seconds())
     return SensorDefinition(
         name=f"{prefix}_every_{seconds}s",
         asset_selection=selection,

@@ -59,7 +59,7 @@ def build_arrival_sensor(
     def arrived(context: SensorEvaluationContext) -> SensorResult | SkipReason:
         asked: dict[str, tuple[str, float]] = json.loads(context.cursor or "{}")
         with place.open() as opened:
-            plans = {each.stream: each for each in opened.plan(*keys)}
+            plans = {each.stream: each for each in opened.plan(*keys)} if keys else {}  # no name means all
             at_work = {each.stream for each in opened.registry.status() if each.held_by is not None}
         for each in plans.values():
             if each.error:
