@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
@@ -70,13 +72,13 @@ class TidegateOperator(BaseOperator):
         self.deferrable = deferrable
         self._at_work: Program | None = None
 
+    @abstractmethod
     def words(self) -> list[str]:
         """The command, without the project."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, document: Document, context: Context) -> Any:
         """What the task returns. Raises AirflowException, AirflowFailException."""
-        raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
         """Runs the command, or leaves it to the service of the project."""
@@ -174,7 +176,7 @@ class TidegateRunOperator(TidegateOperator):
         return lineage_of(getattr(task_instance.task, "locations", ()))
 
     def _publish(self, outcome: Mapping[str, Any], context: Context) -> None:
-        table = self._ask("show", outcome["stream"])
+        table = self._program(context).ask("show", outcome["stream"], tell=self.log.debug)
         self.locations.append(table["location"])
         extra = {f"tidegate/{name}": outcome[name] for name in KEPT if outcome[name] is not None}
         context["outlet_events"][self.alias].add(tidegate_asset(table["target"]), extra=extra)
@@ -183,18 +185,10 @@ class TidegateRunOperator(TidegateOperator):
         """Whether an earlier try of this task has loaded the stream: its events were dropped when it failed."""
         if context["ti"].try_number < 2:
             return False
-        since = context["dag_run"].run_after.isoformat()
-        runs = self._ask("history", name, "--limit", str(RUNS))["runs"]
-        return any(run["outcome"] == "loaded" and run["started_at"] >= since for run in runs)
-
-    def _ask(self, *words: str) -> Document:
-        program = Program(
-            project_dir=self.project_dir,
-            profile=self.profile,
-            executable=self.executable,
-            environment=self.environment,
-        )
-        return program.ask(*words, tell=self.log.debug)
+        since = context["dag_run"].run_after
+        asked = self._program(context).ask("history", name, "--limit", str(RUNS), tell=self.log.debug)
+        loads = (run for run in asked["runs"] if run["outcome"] == "loaded")
+        return any(datetime.fromisoformat(run["started_at"]) >= since for run in loads)
 
 
 class TidegateVerifyOperator(TidegateOperator):
