@@ -81,7 +81,7 @@ def _moves(stream: Stream) -> Iterator[str]:
 def applied(stream: Stream, since: Position | None, context: RunContext) -> Stream:
     """The stream whose source shows only the rows that the table keeps.
 
-    A new table, and one that is written anew, keeps what the rule says now; any other what its position says.
+    A new table, or one that is rewritten as a whole, keeps what the rule says now; any other, what its position says.
 
     Raises:
         ConfigError: rows were dropped by a rule that the project does not have any more.

@@ -89,6 +89,6 @@ def _refuse_lost(specs: Mapping[str, AssetSpec]) -> None:
             )
         if STREAM not in spec.metadata:
             raise ConfigError(
-                f"the asset of stream {stream!r} has no metadata {STREAM!r}, so that nobody knows what to load",
+                f"the asset of stream {stream!r} has no metadata {STREAM!r}, so it is not known which stream to load",
                 hint="Keep the metadata that `TidegateTranslator.get_metadata` returns.",
             )
