@@ -122,7 +122,8 @@ def _dlt(what: str, table_format: str, orders: Orders, work: Path) -> str:
     folder = work / f"dlt-{table_format}"
     folder.mkdir(parents=True, exist_ok=True)
     job = Path(__file__).parent / "dlt_job.py"
-    command = [str(DLT), str(job), what, table_format, orders.url, str(folder)]
+    # Without -P this folder comes first on dlt's path, and its `requests` is not the library.
+    command = [str(DLT), "-P", str(job), what, table_format, orders.url, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     if done.returncode:
         raise WrongResult(f"dlt: {done.stderr[-2000:]}")
