@@ -167,6 +167,7 @@ def watch_streams(
         tell=tell,
         parallel=parallel,
     )
+    context.sessions.lasting = True
     with stopped_by_signals(watched.stop):
         watched.go(schedules(streams, every))
 

@@ -23,17 +23,12 @@ from tidegate.service.events import teller
 from tidegate.service.place import Place
 from tidegate.spark import shared
 from tidegate.spark.jvm import Jvm
-from tidegate.spark.shared import JAVA_OPTIONS, JvmSpec, java_environment
+from tidegate.spark.shared import JvmSpec, java_environment
 
 Run = Callable[[Sequence[str]], int]
 """A command by its words, in this process; returns its exit code."""
 
 PARENT_DIES = 1  # PR_SET_PDEATHSIG
-LONG_RUNNING = (
-    "-XX:+UseG1GC -XX:G1PeriodicGCInterval=30000 -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30 "
-    "-XX:ReservedCodeCacheSize=240m"
-)
-"""For a JVM that runs for days: all its compilers, and memory that goes back to the system while nothing happens."""
 
 
 def command(request: Mapping[str, Any], files: Sequence[int], place: Place, run: Run) -> int:
@@ -90,15 +85,12 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
     Args:
         tell: takes how to reach it, or why there is none.
     """
-    options = f"{wanted.conf.get(JAVA_OPTIONS, '')} {LONG_RUNNING}".strip()
-    if any("-XX:+Use" in part and part.endswith("GC") for part in wanted.conf.get(JAVA_OPTIONS, "").split()):
-        options = wanted.conf[JAVA_OPTIONS]  # two collectors at once start no JVM
     for name in java_environment(os.environ):
         del os.environ[name]  # of whoever started the service; Java sees those of who asked
     os.environ.update(wanted.environment)
     jvm = Jvm()
     try:
-        jvm.start({**wanted.conf, JAVA_OPTIONS: options}, log, wanted.jars)
+        jvm.start(wanted.conf, log, wanted.jars)
     except Exception as error:  # noqa: BLE001 - whoever asked starts its own, and says what is wrong with it
         tell({"refused": str(error)})
         return 1

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing
-from tidegate.spark import archive, sql
+from tidegate.spark import archive, java_options, sql
 from tidegate.spark.catalogs import close_catalogs, local_files
 from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
@@ -112,6 +112,7 @@ class Sessions:
         self._clones: list[SparkSession] = []
         self._lock = threading.Lock()
         self._aborted = False
+        self.lasting = False  # set by what runs for days: its Spark is no quick one, however small the first load is
 
     def __enter__(self) -> Self:
         return self
@@ -233,13 +234,13 @@ class Sessions:
             return active
         silence_refused_statements()
         jars = resolve(archive.ordered(self._jars)) if self._local else ()
-        held = lease(JvmSpec(conf=self._start_conf(small=False), user=self._conf, jars=jars))
+        held = lease(JvmSpec(conf=self._start_conf(lasting=True), user=self._conf, jars=jars))
         if held is not None:
             self._jvm = SharedJvm(held, self._interrupt)
             self._built = self._jvm.attach()
             return self._built
         self._jvm = Jvm()
-        self._built = self._jvm.start(self._start_conf(small=small), self._log, jars)
+        self._built = self._jvm.start(self._start_conf(small=small, lasting=self.lasting), self._log, jars)
         return self._built
 
     @property
@@ -254,16 +255,16 @@ class Sessions:
         for lake in self._lakes:
             yield from ((key, value) for key, value in lake.items() if key != EXTENSIONS)
 
-    def _start_conf(self, *, small: bool) -> dict[str, str]:
+    def _start_conf(self, *, small: bool = False, lasting: bool = False) -> dict[str, str]:
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
         conf |= {key: value for lake in self._lakes for key, value in lake.items() if SECRET.search(key)}
-        java = ["-Duser.timezone=UTC"]
+        java = ["-Duser.timezone=UTC", *(java_options.lasting(self._conf) if lasting else [])]
         if self._local:
             if LOCAL_FILES in self._jars:
                 for catalog in (key for lake in self._lakes for key, value in lake.items() if value == ICEBERG_CATALOG):
                     conf |= local_files(catalog)
-            java += [*(["-XX:TieredStopAtLevel=1"] if small else []), *archive.options(self._jars)]
+            java += [*(java_options.QUICK if small and not lasting else []), *archive.options(self._jars)]
         elif self._jars:
             conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))
         conf["spark.driver.extraJavaOptions"] = " ".join(java)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,11 @@ def test_a_watch_loads_what_comes_and_ends_when_it_is_asked_to(tmp_path):
         assert (first["stream"], first["outcome"], first["rows_inserted"]) == ("orders", "loaded", 2), first
         assert first["upkeep"]["outcome"] in ("maintained", "unchanged"), first["upkeep"]
         assert first["spark_started"]
+        threads = Path(f"/proc/{process.pid}/task").glob("*/children")
+        (java,) = "".join(each.read_text(encoding="ascii") for each in threads).split()
+        options = Path(f"/proc/{java}/cmdline").read_text(encoding="utf-8")
+        assert "TieredStopAtLevel" not in options, "a load of two rows starts the Spark that runs for days"
+        assert "G1PeriodicGCInterval" in options
         insert(tmp_path, 3)
         turns = [json.loads(process.stdout.readline())]
         while turns[-1]["outcome"] == "unchanged":

@@ -1,10 +1,12 @@
-"""Pages of 1,000 streams and 100,000 runs take less than 200 ms on both databases, and ask as much as of few."""
+"""Pages of 1,000 streams and 100,000 runs cost less than 200 ms on both databases, and ask as much as of few."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,8 @@ from unit.service.web.test_many_streams import FEW, MANY, PAGES, asked
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 LONGEST = 0.2
-"""Seconds; of several requests the quickest, for other programs of the machine take their share of the others."""
+"""Seconds of a core, the database's included: how long a page takes while others use the machine says nothing of it."""
+REQUESTS = 7
 OF_ALL = 2 * LONGEST
 """Of a document that says everything of every stream: some megabytes."""
 
@@ -58,8 +61,8 @@ def test_every_page_is_quick_with_a_thousand_streams_and_a_hundred_thousand_runs
         client.app.state.tidegate.facts.forget()
         assert client.get(path).status_code == 200
 
-    took = {path: _quickest(lambda path=path: page(run if path == "RUN" else path)) for path in PAGES}
-    took["/metrics"] = _quickest(scrape)
+    took = {path: _cost(lambda path=path: page(run if path == "RUN" else path), postgres) for path in PAGES}
+    took["/metrics"] = _cost(scrape, postgres)
     metrics.close()
     service.close()
     slow = {path: f"{seconds:.3f} s" for path, seconds in took.items() if seconds >= _limit(path)}
@@ -70,10 +73,20 @@ def _limit(path):
     return OF_ALL if path.startswith(("/api/", "/metrics")) else LONGEST
 
 
-def _quickest(work):
-    times = []
-    for _ in range(7):
-        began = time.perf_counter()
+def _cost(work, server):
+    """Of several requests the cheapest here, and the database's average, which is told in hundredths of a second."""
+    times, before = [], _ticks(server)
+    for _ in range(REQUESTS):
+        began = time.process_time()
         work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+        times.append(time.process_time() - began)
+    return min(times) + (_ticks(server) - before) / os.sysconf("SC_CLK_TCK") / REQUESTS
+
+
+def _ticks(server):
+    """What the processes of the server have used so far, those that have ended included."""
+    main = (server.data / "postmaster.pid").read_text(encoding="ascii").split()[0]
+    stats = [each.read_text(encoding="utf-8").rpartition(")")[2].split() for each in Path("/proc").glob("[0-9]*/stat")]
+    own = Path(f"/proc/{main}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    used = [sum(map(int, own[11:15])), *(sum(map(int, each[11:13])) for each in stats if each[1] == main)]
+    return sum(used)

@@ -176,6 +176,22 @@ def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.Monkey
     assert not {key for key in (*here, *there) if key.startswith("spark.sql.catalog")}, "they may hold a password"
 
 
+def test_a_spark_for_days_is_no_quick_one_and_the_users_options_come_last() -> None:
+    name = "spark.driver.extraJavaOptions"
+
+    def options(mine: str = "", **how: bool) -> list[str]:
+        return Sessions(master="local[4]", conf={name: mine})._start_conf(**how)[name].split()
+
+    quick, days = options(small=True), options(small=True, lasting=True)
+    assert "-XX:TieredStopAtLevel=1" in quick
+    assert "-XX:TieredStopAtLevel=1" not in days
+    assert "-XX:ReservedCodeCacheSize=240m" in quick, "the first compiler alone would have 48 MB"
+    assert {"-XX:+UseG1GC", "-XX:ReservedCodeCacheSize=240m", "-XX:G1PeriodicGCInterval=30000"} <= set(days)
+    mine = options("-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m", lasting=True)
+    assert [each for each in mine if "GC" in each and "Use" in each] == ["-XX:+UseParallelGC"]
+    assert mine[-1] == "-XX:ReservedCodeCacheSize=512m"
+
+
 def test_importing_the_package_does_not_import_pyspark() -> None:
     program = (
         "import sys, tidegate.spark.session, tidegate.spark.dataframe_ops, tidegate.spark.jars\n"

@@ -1,0 +1,28 @@
+"""The options of a JVM: one that starts quickly for a small load, or one that runs for days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.spark.shared import JAVA_OPTIONS
+
+CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
+"""With the first compiler alone Java reserves 48 MB: 50 streams fill it in minutes, and what was compiled is lost."""
+QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
+"""The first compiler alone: a small load ends before the second would pay."""
+COLLECTOR = "-XX:+UseG1GC"
+HEAP = ("-XX:G1PeriodicGCInterval=30000", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
+LASTING = (COLLECTOR, *HEAP, CODE_CACHE)
+"""Both compilers, and memory that goes back to the system while nothing happens."""
+
+
+def lasting(user: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of a JVM that runs for days, to stand before the user's, which win.
+
+    Args:
+        user: the project's settings of Spark; two collectors at once start no JVM.
+    """
+    chosen = user.get(JAVA_OPTIONS, "").split()
+    if any(each.startswith("-XX:+Use") and each.endswith("GC") for each in chosen):
+        return tuple(each for each in LASTING if each != COLLECTOR)
+    return LASTING
