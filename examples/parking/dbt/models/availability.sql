@@ -1,0 +1,11 @@
+-- Where to park now.
+{{ config(materialized='table') }}
+select
+    name as garage,
+    free,
+    capacity,
+    case when status <> 'open' then 'unknown' when free < 10 then 'full' else 'free' end as state,
+    latitude,
+    longitude,
+    measured_at
+from {{ source('parking', 'garages') }}
