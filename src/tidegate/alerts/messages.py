@@ -30,7 +30,7 @@ def title_of(kind: str, incident: Incident) -> str:
 
 
 def body_of(kind: str, incident: Incident, alarm: Alarm | None, where: str, until: datetime) -> str:
-    """The message; of a recovery without a command, since there is nothing to do.
+    """The message; of a recovery without a command or hint, since there is nothing to do.
 
     Args:
         where: the table and the project.
@@ -38,7 +38,8 @@ def body_of(kind: str, incident: Incident, alarm: Alarm | None, where: str, unti
     """
     lines = [f"stream: {incident.stream}, {where}"]
     if kind == "recovered":
-        lines += [f"since: {_moment(incident.opened_at)}, until {_moment(until)}", f"it was: {incident.why}"]
+        why, *_ = incident.why.splitlines()
+        lines += [f"since: {_moment(incident.opened_at)}, until {_moment(until)}", f"it was: {why}"]
         return "\n".join(lines)
     since = alarm.since if alarm is not None and alarm.since is not None else incident.opened_at
     lines += [f"since: {_moment(since)}", f"why: {incident.why}"]

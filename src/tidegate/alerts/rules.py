@@ -128,7 +128,8 @@ def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Al
     run = f"tidegate run {_name(status)}"
     if (since := _late_since(stream, now)) is not None:
         last = status.last_success_at
-        why = f"its last success was {_minute(last)}" if last else "it has a schedule, and was never loaded"
+        ended = f"its last success was {_minute(last)}" if last else "it was never loaded"
+        why = f"its schedule is {stream.schedule}, and {ended}"
         yield _alarm(stream, "late", why, run, since=since)
     if rules.lag_over is not None and status.lag_seconds is not None:
         lag = timedelta(seconds=status.lag_seconds)

@@ -49,6 +49,7 @@ class Comparison(Shown):
         excluded: the source's columns that the project does not read.
         quarantined: rows of the source that are in quarantine, not in the table.
         begin: the column and value from which on the table holds the source's rows; None where it holds all.
+        then_failed: when a later comparison could not be made, and by which error; the table may be unreadable since.
     """
 
     at: datetime
@@ -61,6 +62,7 @@ class Comparison(Shown):
     excluded: tuple[str, ...] = ()
     quarantined: int = 0
     begin: Mapping[str, Any] | None = None
+    then_failed: str | None = None
 
     @property
     def exceptions(self) -> tuple[str, ...]:
@@ -70,6 +72,7 @@ class Comparison(Shown):
             *([f"only rows from {self.begin['column']} = {self.begin['value']} on"] if self.begin else ()),
             *(f"column {name}: not read" for name in self.excluded),
             *(f"column {name}: no fingerprint" for name in self.not_covered),
+            *([self.then_failed] if self.then_failed else ()),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,6 +212,7 @@ def proof(
     uids = [each.uid for each in streams]
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
+    failed = registry.ask(lambda connection: recent.failed_comparisons(connection, uids))
     positions = registry.ask(lambda connection: recent.newest_positions(connection, uids))
     compared = {uid: each[COMPARISON] for uid, each in tasks.items() if COMPARISON in each}
     differed = {uid: task.finish_ts for uid, task in compared.items() if not task.result_payload["equal"]}
@@ -220,28 +224,32 @@ def proof(
             tasks.get(each.uid, {}),
             tables.get(each.stream),
             renewed=each.uid in renewed,
+            failed=failed.get(each.uid),
         )
         for each in streams
     )
     return ProofReport(made_at=now, version=extras.version(), streams=tuple(found))
 
 
-def _proof(
+def _proof(  # noqa: PLR0913 - what it follows from
     status: StreamStatus,
     position: tuple[Mapping[str, Any], str | None] | None,
     tasks: Mapping[str, Any],
     table: TableState | None,
     *,
     renewed: bool,
+    failed: Any,
 ) -> StreamProof:
     loads = [tasks[kind] for kind in LOADS if kind in tasks]
     load = max(loads, key=lambda task: task.task_id, default=None)
     whole, repair = tasks.get(COMPARISON), tasks.get(REPAIR)
-    compared = None if whole is None else _comparison(whole, equal=bool(whole.result_payload["equal"]))
+    newest = max((task.task_id for task in (*loads, whole, repair) if task is not None), default=0)
+    failure = _failure(failed) if failed is not None and failed.task_id > newest else None
+    compared = None if whole is None else _comparison(whole, failure, equal=bool(whole.result_payload["equal"]))
     mended = repair is not None and (whole is None or repair.task_id > whole.task_id)
     complete = mended and repair is not None and not repair.result_payload.get("left")
     document, snapshot = position or (None, None)
-    moved = None if load is None else _comparison(load, equal=True)
+    moved = None if load is None else _comparison(load, failure, equal=True)
     return StreamProof(
         stream=status.stream,
         source=status.source,
@@ -296,7 +304,12 @@ def _state(  # noqa: PLR0913 - what it follows from
     return Proven.COUNTED if moved is not None and moved.level == "counts" else Proven.MOVED
 
 
-def _comparison(task: Any, *, equal: bool) -> Comparison:
+def _failure(task: Any) -> str:
+    error = (task.result_payload or {}).get("error") or {}
+    return f"a comparison at {task.finish_ts:%Y-%m-%d %H:%M}Z failed: {error.get('code')}: {error.get('message')}"
+
+
+def _comparison(task: Any, then_failed: str | None, *, equal: bool) -> Comparison:
     facts = task.result_payload
     level = str(facts.get("level") or "moved")
     compared = level != "counts"  # what was only counted has no fingerprint
@@ -311,6 +324,7 @@ def _comparison(task: Any, *, equal: bool) -> Comparison:
         excluded=tuple(facts.get("columns_excluded") or ()),
         quarantined=int(facts.get("rows_quarantined") or 0),
         begin=facts.get("begin"),
+        then_failed=then_failed,
     )
 
 

@@ -178,6 +178,12 @@ def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str
     return found
 
 
+def failed_comparisons(connection: Connection, uids: Sequence[str]) -> dict[str, Row[Any]]:
+    """By stream the last comparison of its whole table that could not be made; what it found is not known."""
+    whole = tasks.c.extract_group_id.is_(None)
+    return last_tasks(connection, uids, "measure_partition", whole, status=Status.ERROR)
+
+
 def newest_positions(connection: Connection, uids: Sequence[str]) -> dict[str, tuple[Mapping[str, Any], str | None]]:
     """By stream its newest position, as `Position.to_dict` has it, and the table's version; those that have one.
 
@@ -205,11 +211,11 @@ def renewed(connection: Connection, since: Mapping[str, datetime]) -> set[str]:
 
 
 def last_tasks(
-    connection: Connection, uids: Sequence[str], kind: str, *which: ColumnElement[bool]
+    connection: Connection, uids: Sequence[str], kind: str, *which: ColumnElement[bool], status: Status = Status.OK
 ) -> dict[str, Row[Any]]:
-    """By stream its last task of this type that ended well, of those that fulfil the conditions."""
+    """By stream its last task of this type that ended well, or as `status` says, and fulfils the conditions."""
     of_stream = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
-    newest = select(tasks.c.task_id).where(*of_stream, tasks.c.status_cd == "OK", *which)
+    newest = select(tasks.c.task_id).where(*of_stream, tasks.c.status_cd == status, *which)
     first = newest.order_by(tasks.c.task_id.desc()).limit(1).correlate(object_info).scalar_subquery()
     query = select(object_info.c.uid, tasks).join(tasks, tasks.c.task_id == first)
     return {row.uid: row for row in connection.execute(query.where(object_info.c.uid.in_(uids)))}

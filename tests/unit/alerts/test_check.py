@@ -121,6 +121,8 @@ def test_an_incident_is_as_old_as_what_is_wrong(tmp_path, hook):
         look(opened, timedelta(hours=1))
     since = f"since: {began + timedelta(hours=3):%Y-%m-%d %H:%M:%S}Z"
     assert since in hook.taken[0][2]
+    assert hook.taken[0][2].splitlines()[-2:] == ["h", "run: tidegate history orders"]
+    assert hook.taken[1][2].splitlines()[-1].startswith("it was: source: "), "nothing is left to do"
     assert f"{since}, until {datetime.now(UTC):%Y-%m-%d %H:}" in hook.taken[1][2], "when it ended, not when one looked"
 
 

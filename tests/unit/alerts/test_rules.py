@@ -130,7 +130,7 @@ def test_a_stream_that_was_never_loaded_is_late_once_its_turn_has_passed(schedul
     new = replace(situation(registered_at=known, last_success_at=None, loaded_at=None), schedule=schedule)
     found = judge(new, AlertRules(), NOW).alarms
     assert [(alarm.rule, alarm.since) for alarm in found] == ([("late", late)] if late else [])
-    assert not late or found[0].why == "it has a schedule, and was never loaded"
+    assert not late or found[0].why == f"its schedule is {schedule}, and it was never loaded"
 
 
 def test_a_log_or_table_that_does_not_answer_has_not_recovered():

@@ -1,9 +1,12 @@
 """The commands `maintain`, `rollback`, `history --versions` and `watch` where no row moves: no Spark is started."""
 
+from contextlib import suppress
+
 import pytest
 
 from tidegate.api import Project
 from tidegate.core.position import Position
+from tidegate.errors import WriteError
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 
@@ -16,6 +19,20 @@ def test_tables_that_are_not_there_need_nothing(folder, tidegate):
     said = tidegate("maintain")
     assert "orders" in said.out
     assert "unchanged" in said.out
+
+
+def test_a_maintenance_that_failed_is_over_once_nothing_is_left_to_do(folder, tidegate):
+    with Project.load(folder) as project:
+        stream = project.streams("orders")[0]
+        registry = project.registry
+        registry.register(uid=stream.uid, name="orders", source="shop: orders", target=str(stream.target))
+        with suppress(WriteError), registry.task(stream.uid, "maintain"):
+            raise WriteError("full")
+        assert registry.facts()[stream.uid].maintenance_failed["code"] == "write"
+        for _ in range(2):
+            assert tidegate("maintain", "orders", "--json").document["streams"][0]["outcome"] == "unchanged"
+        assert registry.facts()[stream.uid].maintenance_failed is None
+        assert len(registry.tasks(stream.uid, task_type="maintain")) == 2, "nothing is recorded where nothing failed"
 
 
 def test_a_stream_at_work_is_held_and_the_others_go_on(folder, tidegate):

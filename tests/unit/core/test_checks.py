@@ -184,7 +184,9 @@ def test_what_stops_names_rule_column_and_rows_and_what_warns_is_told():
     told = ("check b: 2 rows: odd; loaded, with a warning", "check c: 1 rows: bad; not loaded, quarantined")
     assert settle("orders", [warned, aside], 9) == told
     stopping = RuleViolation(rule="a", columns=("id", "x"), on_fail=OnFail.STOP, reason="no value in id", rows=3)
-    with pytest.raises(CheckFailed, match="stops of 9 rows: check a: 3 rows: no value in id; nothing was") as caught:
+    with pytest.raises(
+        CheckFailed, match=r"stopped: check a: 3 rows: no value in id \(9 rows were read\); nothing"
+    ) as caught:
         settle("orders", [warned, stopping], 9)
     assert caught.value.exit_code == 4
     assert caught.value.context == {"rule": "a", "column": "id, x", "rows": 3}

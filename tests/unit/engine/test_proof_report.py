@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.ports.format import SinceLoad, TableState
-from tidegate.engine.proof import Proven, proof
+from tidegate.engine.proof import ProofReport, Proven, proof
 from tidegate.registry.store import Registry
 from tidegate.registry.values import Status
 from unit.registry.loads import UID, load, publish
@@ -85,6 +85,20 @@ def test_a_whole_comparison_proves_the_version_that_it_looked_at(registry):
     registry.save_plan(later := load(position, through="20"), "run-2")
     registry.advance(later, snapshot="78", table_uuid="t-1", verified=None)
     assert made(registry).proven is Proven.UNPROVEN
+
+
+def test_a_comparison_that_failed_later_is_named_until_another_one_or_a_load_is_proven(registry):
+    publish(registry, load(), verified=True)
+    compared(registry, equal=True)
+    error = {"code": "write", "message": "Spark failed (EOFException) while reading lake.shop.orders", "hint": "h"}
+    registry.finish_task(registry.start_task(UID, "measure_partition"), Status.ERROR, {"error": error})
+    found = made(registry, table("77", as_loaded=True))
+    assert found.proven is Proven.EQUAL
+    assert "failed: write: Spark failed (EOFException) while reading lake.shop.orders" in found.exceptions[-1]
+    assert found.to_dict()["whole"]["then_failed"] == found.exceptions[-1]
+    assert found.exceptions[-1] in ProofReport(made_at=NOW, version="1", streams=(found,)).to_html()
+    compared(registry, equal=True)
+    assert made(registry, table("77", as_loaded=True)).exceptions == ("column shape: no fingerprint",)
 
 
 def test_counts_that_agree_are_no_proof(registry):

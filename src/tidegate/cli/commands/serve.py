@@ -74,12 +74,12 @@ def serving(run: Run) -> Callable[..., int]:
             options = _kept(project, shell, lasts)
         served = web if not no_http and _has_dashboard(shell) else None
         options = replace(options, schedule=schedule if due else None, web=served)
-        return _serve(shell, run, options, inherited)
+        return _serve(shell, run, options, inherited, asked=no_schedule)
 
     return serve
 
 
-def _serve(shell: Shell, run: Run, options: Options, inherited: str | None) -> int:
+def _serve(shell: Shell, run: Run, options: Options, inherited: str | None, *, asked: bool) -> int:
     from tidegate.service.place import Claim, Place  # noqa: PLC0415 - as above
     from tidegate.service.supervisor import Supervisor  # noqa: PLC0415 - as above
 
@@ -91,8 +91,8 @@ def _serve(shell: Shell, run: Run, options: Options, inherited: str | None) -> i
         raise ConfigError(_running(place), hint="Commands find it by themselves. End it before you start another.")
     with claim.lock:
         say = _Log(shell)
-        none = "" if options.schedule else "; no stream has a `schedule:`, so none runs by itself"
-        say(f"serving {place.project}{none}")
+        why = "--no-schedule was given" if asked else "no stream has a `schedule:`"
+        say(f"serving {place.project}{'' if options.schedule else f'; {why}, so none runs by itself'}")
         code = Supervisor(place=place, run=run, options=options, say=say, claim=claim).serve()
     shell.say("stopped")
     return code

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from tidegate.core.display import short_duration
+
 SHORTEST = timedelta(seconds=1)
 FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
@@ -41,6 +43,9 @@ class Schedule:
                 raise ValueError(
                     f"cron {self.cron!r}: {str(error).lower()}; use five fields, such as */5 * * * *"
                 ) from error
+
+    def __str__(self) -> str:
+        return self.cron or f"every {short_duration(self.every or timedelta())}"
 
     def first(self, now: datetime) -> datetime:
         """When the first run is due of a watch that begins now: at once, or at the next time of the cron."""

@@ -210,6 +210,9 @@ def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Jour
     surveyed = _surveyed(stream, context, journal, force=force)
     if not any(needs for _, needs in surveyed):
         tables = tuple(TableUpkeep(table=str(upkeep.target), steps=()) for upkeep, _ in surveyed)
+        if any(each.status_cd == Status.ERROR for each in context.registry.tasks(stream.uid, limit=1, task_type=TASK)):
+            with context.registry.task(stream.uid, TASK, run_id=context.run_id) as payload:
+                payload["tables"] = []  # what failed before is over: there is nothing left to do
         return StreamUpkeep(stream=stream.name, outcome="unchanged", tables=tables)
 
     def do(upkeep: Upkeep, need: Need) -> str:

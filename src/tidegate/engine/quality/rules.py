@@ -95,11 +95,11 @@ def settle(stream: str, broken: Sequence[RuleViolation], read: int | None) -> tu
     stopping = [each for each in broken if each.on_fail is OnFail.STOP]
     if stopping:
         first = stopping[0]
-        of = f" of {read} rows" if read is not None else ""
+        of = f" ({read:,} rows were read)" if read is not None else ""
         raise CheckFailed(
-            f"stream {stream!r} stops{of}: "
+            f"stream {stream!r} stopped: "
             + "; ".join(each.sentence for each in stopping)
-            + "; nothing was published",
+            + f"{of}; nothing was published",
             hint="Correct the rows at the source, or load the other rows with `on_fail: quarantine`, then run "
             "`tidegate run STREAM`."
             if first.rows is not None

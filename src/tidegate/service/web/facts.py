@@ -51,10 +51,7 @@ class Line:
     @property
     def schedule(self) -> str:
         """As the project writes it."""
-        schedule = self.entry.schedule
-        if schedule is None:
-            return "none"
-        return schedule.cron or f"every {short_duration(schedule.every or timedelta())}"
+        return str(self.entry.schedule or "none")
 
     def age(self, now: datetime) -> str:
         """How long ago the last success was."""
