@@ -16,6 +16,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.position import property_name
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Partition, Slice
+from tidegate.errors import Incompatible
 from tidegate.formats.shared.statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
@@ -256,3 +257,14 @@ def test_few_partitions_are_read_back_without_spark_whoever_wrote_their_files(la
     assert written(day, rows=None) is None
     assert written(day, rows=10**9) is None
     assert written(Partition(column="name", label="a", prefix="a", length=1)) is None, "texts have another order here"
+
+
+def test_a_catalog_that_ignores_branches_is_refused_before_a_row_is_written(lake: Lake) -> None:
+    target = lake.table()
+    before = lake.format._where.load(target)
+    staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.APPEND))
+    staging.discard()
+    # Nessie accepts a branch and keeps none: its metadata go on as if nobody had asked.
+    with pytest.raises(Incompatible, match="ignores branches"):
+        replace(staging, load=lambda: before).open()
+    assert lake.ids(target) == []

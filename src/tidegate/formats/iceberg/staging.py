@@ -18,7 +18,7 @@ from tidegate.core.position import property_name
 from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
-from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
+from tidegate.errors import CommitConflict, CommitUnknown, Incompatible, InternalError, SchemaRefused, WriteError
 from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
@@ -70,6 +70,7 @@ class IcebergStaging(Staging):
 
         Raises:
             CommitConflict: the table is gone, or main is no longer at the base.
+            Incompatible: the catalog keeps no branches (Nessie's REST catalog accepts one and drops it).
         """
         metadata = self._metadata()
         self._need_base(metadata)
@@ -82,8 +83,15 @@ class IcebergStaging(Staging):
             self.session.sql(f"ALTER TABLE {self._table} CREATE BRANCH {sql.quote(self.plan.branch)}{at}")
         if self.plan.base is None:
             # A branch without a base starts wherever main stands: at nothing, unless somebody was first.
+            metadata = self._metadata()
+            if metadata.head(self.plan.branch) is None:
+                raise Incompatible(
+                    f"the catalog of {self.target} ignores branches of tables, so rows would be visible before they are "
+                    "verified",
+                    hint="Keep the lake in another catalog: a database, Hive, Glue, or a REST catalog with branches.",
+                )
             try:
-                self._need_base(self._metadata())
+                self._need_base(metadata)
             except CommitConflict:
                 self.discard()
                 raise
