@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services dist lint-release docs clean
+.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample platform check lint types imports bench services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,6 +41,10 @@ test-endurance: setup ## 1,000 loads with maintenance between them, on each form
 test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
+
+platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert, in ten minutes
+	@sh scripts/services.sh s3
+	@PYTHONPATH=tests:examples $(BIN)/python scripts/platform
 
 matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
 	@sh scripts/services.sh kafka

@@ -1,5 +1,5 @@
 -- Where to park now.
-{{ config(materialized='table') }}
+{{ config(materialized='table', on_table_exists='replace') }}
 select
     name as garage,
     free,
