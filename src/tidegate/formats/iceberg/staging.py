@@ -86,8 +86,8 @@ class IcebergStaging(Staging):
             metadata = self._metadata()
             if metadata.head(self.plan.branch) is None:
                 raise Incompatible(
-                    f"the catalog of {self.target} ignores branches of tables, so rows would be visible before they are "
-                    "verified",
+                    f"the catalog of {self.target} ignores branches of tables, so rows would be visible before they "
+                    "are verified",
                     hint="Keep the lake in another catalog: a database, Hive, Glue, or a REST catalog with branches.",
                 )
             try:
