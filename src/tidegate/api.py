@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tidegate import config
 from tidegate.alerts.watching import watching
-from tidegate.config import Config
+from tidegate.config import Config, Opening
 from tidegate.core.bucketing import Level
 from tidegate.core.intervals import Intervals
 from tidegate.core.lateness import Lateness
@@ -71,18 +71,18 @@ class Project:
 
     @classmethod
     def load(
-        cls, path: str | Path = "tidegate.yaml", *, spark: SparkSession | None = None, profile: str | None = None
+        cls, path: str | Path = "tidegate.yaml", *, spark: SparkSession | None = None, **opening: Unpack[Opening]
     ) -> Project:
         """The project of a file, or of the `tidegate.yaml` in a folder.
 
         Args:
             spark: a session to load with; it is neither changed nor stopped.
-            profile: one of those under `profiles:`, such as `prod`, merged over the project.
+            opening: `profile` and `trusted`, see `Opening`.
 
         Raises:
             ConfigError: with file, line and key.
         """
-        return cls(config.load(Path(path), profile=profile), spark=spark)
+        return cls(config.load(Path(path), **opening), spark=spark)
 
     @classmethod
     def from_dict(
@@ -91,10 +91,10 @@ class Project:
         *,
         folder: str | Path = ".",
         spark: SparkSession | None = None,
-        profile: str | None = None,
+        **opening: Unpack[Opening],
     ) -> Project:
         """The project of values with the keys of the file; relative paths resolve against `folder`."""
-        return cls(config.from_dict(values, Path(folder), profile=profile), spark=spark)
+        return cls(config.from_dict(values, Path(folder), **opening), spark=spark)
 
     def close(self) -> None:
         """Closes what this project opened; a Spark session that was passed in stays open."""
@@ -144,9 +144,9 @@ class Project:
         return assemble.streams(self.config, self.lakes, self._choice(names, chosen, options))
 
     @classmethod
-    def inspect(cls, path: str | Path = "tidegate.yaml", *, profile: str | None = None) -> Project:
+    def inspect(cls, path: str | Path = "tidegate.yaml", **opening: Unpack[Opening]) -> Project:
         """The valid part of a file's project; `config.problems` holds what is wrong. Raises ConfigError: no YAML."""
-        return cls(config.inspect(Path(path), profile=profile))
+        return cls(config.inspect(Path(path), **opening))
 
     def check(self, *, source: bool = False) -> list[CheckedStream]:
         """Every stream and its problems; opens a source only to expand a pattern.

@@ -84,7 +84,7 @@ def test_there_are_blocks_of_each_kind():
 )
 def test_projects_are_projects(block, tmp_path):
     (tmp_path / "tidegate.yaml").write_text(block.text, encoding="utf-8")
-    assert config.load(tmp_path, environ=Anything()).streams
+    assert config.load(tmp_path, environ=Anything(), trusted="--trust-project" in block.text).streams
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_parts_of_projects_have_known_keys(block, tmp_path):
         if not part.strip():
             continue
         with pytest.raises(ConfigError, match="needs `streams:`") as caught:
-            config.load(tmp_path, environ=Anything())
+            config.load(tmp_path, environ=Anything(), trusted="--trust-project" in part)
         assert not caught.value.context.get("more"), "something else is wrong with it"
 
 

@@ -50,13 +50,22 @@ def _shared(
         str | None,
         Option(metavar="PROFILE", envvar="TIDEGATE_ENV", help="The profile to use, such as prod."),
     ] = None,
+    trusted: Annotated[
+        bool, Option("--trust-project", help="Let the project file run code: settings of Spark, functions, Python.")
+    ] = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document, and nothing else, to stdout.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Print no progress and no tables.")] = False,
     log_level: Annotated[LogLevel, Option(help="How much is logged to stderr.")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, Option(help="The format of the log.")] = LogFormat.TEXT,
 ) -> Shell:
     return Shell(
-        folder=project, profile=env or None, as_json=as_json, quiet=quiet, log_level=log_level, log_format=log_format
+        folder=project,
+        profile=env or None,
+        trusted=trusted,
+        as_json=as_json,
+        quiet=quiet,
+        log_level=log_level,
+        log_format=log_format,
     )
 
 

@@ -39,6 +39,7 @@ class Shell:
     Args:
         folder: the project's folder (or its file).
         profile: of the project; None for the project as it is.
+        trusted: the project file may run code.
         as_json: print one JSON document, and nothing else, to stdout.
         quiet: no progress and no tables; errors only.
         redact: masks secrets in a text; set once the project is loaded.
@@ -46,6 +47,7 @@ class Shell:
 
     folder: Path
     profile: str | None = None
+    trusted: bool = False
     as_json: bool = False
     quiet: bool = False
     log_level: LogLevel = LogLevel.INFO
@@ -71,7 +73,8 @@ class Shell:
         from tidegate.api import Project  # noqa: PLC0415 - a command that needs no project stays fast
 
         self.set_up_log()
-        with (Project.inspect if partly else Project.load)(self.folder, profile=self.profile) as project:
+        opened = Project.inspect if partly else Project.load
+        with opened(self.folder, profile=self.profile, trusted=self.trusted) as project:
             self.redact = project.config.redact
             kept = project.config.service.keep_warm
             self._warm = kept.total_seconds() if kept else None
@@ -85,7 +88,11 @@ class Shell:
         if self._warm and not shared.provided():
             from tidegate.service.warmth import leave_behind  # noqa: PLC0415 - few projects say so
 
-            leave_behind(self.folder, self.profile, self._warm, self._environment)
+            leave_behind(self.folder, self.same_project(), self._warm, self._environment)
+
+    def same_project(self) -> list[str]:
+        """The words by which another command opens the project as this one does, beside `--project`."""
+        return [*(["--env", self.profile] if self.profile else []), *(["--trust-project"] if self.trusted else [])]
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""

@@ -2,7 +2,7 @@
 
 from tidegate.config.nodes import Mark, Node
 from tidegate.config.options import build
-from tidegate.config.project import Config, from_dict, inspect, load
+from tidegate.config.project import Config, Opening, from_dict, inspect, load
 from tidegate.config.schema import json_schema
 from tidegate.config.sections import SparkOptions
 from tidegate.config.streams import StreamConfig
@@ -11,6 +11,7 @@ __all__ = [
     "Config",
     "Mark",
     "Node",
+    "Opening",
     "SparkOptions",
     "StreamConfig",
     "build",

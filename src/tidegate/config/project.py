@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
-from tidegate.config import secrets
+from tidegate.config import secrets, trust
 from tidegate.config.alerts import AlertOptions, read_alerts
 from tidegate.config.durations import duration
 from tidegate.config.environment import variables
@@ -44,6 +44,17 @@ SECTIONS = (
     "streams",
 )
 LAKES: Mapping[str, Any] = {"lake": {}}
+
+
+class Opening(TypedDict, total=False):
+    """Keyword arguments of every way to open a project.
+
+    `profile` is one of those under `profiles:`, such as `prod`, merged over the project. `trusted` lets the project run
+    code, as `--trust-project` does.
+    """
+
+    profile: str | None
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +104,25 @@ class Config:
         return secrets.redact(text, self.secrets)
 
 
-def load(path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
+def load(
+    path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None, trusted: bool = False
+) -> Config:
     """The project of a file, or of the `tidegate.yaml` in a folder.
 
     Args:
         profile: one of those under `profiles:`, merged over the project.
+        trusted: the file may run code, see `config.trust`; as `TIDEGATE_TRUST_PROJECT=1` of the process says, too.
         environ: the variables of the process; `.env` files beside the project add to them.
 
     Raises:
         ConfigError: with file, line and key; `context["more"]` holds what else is wrong.
     """
-    return valid(inspect(path, profile=profile, environ=environ))
+    return valid(inspect(path, profile=profile, environ=environ, trusted=trusted))
 
 
-def inspect(path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
+def inspect(
+    path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None, trusted: bool = False
+) -> Config:
     """The same, with what is valid of a file that has problems, and all of these.
 
     Raises:
@@ -125,8 +141,9 @@ def inspect(path: Path, *, profile: str | None = None, environ: Mapping[str, str
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="Correct its permissions.") from error
     folder = file.parent.absolute()
-    known = variables(folder, profile, os.environ if environ is None else environ)
-    return _inspect(parse(text, str(file)), file=file, folder=folder, environ=known, profile=profile)
+    given = os.environ if environ is None else environ
+    reader = _Reader(file=file, folder=folder, profile=profile, trusted=trusted or trust.by_variable(given))
+    return reader.inspect(parse(text, str(file)), variables(folder, profile, given))
 
 
 def from_dict(
@@ -135,11 +152,13 @@ def from_dict(
     *,
     profile: str | None = None,
     environ: Mapping[str, str] | None = None,
+    trusted: bool = False,
 ) -> Config:
     """The project of values with the same keys; relative paths resolve against `folder`. Raises ConfigError."""
     folder = folder.absolute()
-    known = variables(folder, profile, os.environ if environ is None else environ)
-    return valid(_inspect(from_values(values), file=None, folder=folder, environ=known, profile=profile))
+    given = os.environ if environ is None else environ
+    reader = _Reader(file=None, folder=folder, profile=profile, trusted=trusted or trust.by_variable(given))
+    return valid(reader.inspect(from_values(values), variables(folder, profile, given)))
 
 
 def valid(config: Config) -> Config:
@@ -151,20 +170,31 @@ def valid(config: Config) -> Config:
     raise type(first)(first.message, hint=first.hint, **{**first.context, "more": more})
 
 
-def _inspect(root: Node, *, file: Path | None, folder: Path, environ: Mapping[str, str], profile: str | None) -> Config:
-    references = References(environ=environ, folder=folder)
-    problems = Problems()
-    with problems.kept():
-        root.refuse_unknown(SECTIONS)
-    root, own = merged(root, profile, folder, problems)
-    root, absent = references.resolve_project(root, problems)
-    hidden = secrets.collect(root, references.found)
-    state = State(name=profile) if own and profile is not None else State()
-    reader = _Project(root=root, file=file, folder=folder, absent=absent, problems=problems, state=state)
-    config = dataclasses.replace(reader.read(hidden), profile=profile)
-    in_order = sorted(problems.found, key=lambda problem: problem.context.get("line") or 0)
-    found = {problem.message: _masked(problem, hidden) for problem in in_order}
-    return dataclasses.replace(config, problems=tuple(found.values()))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """How a project is read: from where, with which profile, and whether it may run code."""
+
+    file: Path | None
+    folder: Path
+    profile: str | None
+    trusted: bool
+
+    def inspect(self, root: Node, environ: Mapping[str, str]) -> Config:
+        references = References(environ=environ, folder=self.folder)
+        problems = Problems()
+        with problems.kept():
+            root.refuse_unknown(SECTIONS)
+        root, own = merged(root, self.profile, self.folder, problems)
+        root, absent = references.resolve_project(root, problems)
+        hidden = secrets.collect(root, references.found)
+        state = State(name=self.profile) if own and self.profile is not None else State()
+        reader = _Project(root=root, file=self.file, folder=self.folder, absent=absent, problems=problems, state=state)
+        config = dataclasses.replace(reader.read(hidden), profile=self.profile)
+        if not self.trusted:
+            problems.found.extend(trust.refused(root, (check for each in config.streams for check in each.checks)))
+        in_order = sorted(problems.found, key=lambda problem: problem.context.get("line") or 0)
+        found = {problem.message: _masked(problem, hidden) for problem in in_order}
+        return dataclasses.replace(config, problems=tuple(found.values()))
 
 
 def _masked(problem: ConfigError, hidden: tuple[str, ...]) -> ConfigError:

@@ -61,6 +61,7 @@ class Options:
         schedule: the command that runs streams when they are due; None for no schedule.
         web: the command that serves the dashboard; None for no dashboard.
         profile: of the project; None for the project as it is.
+        trusted: the project file may run code.
         warm: starts Spark at once.
     """
 
@@ -69,6 +70,7 @@ class Options:
     schedule: Sequence[str] | None = None
     web: Sequence[str] | None = None
     profile: str | None = None
+    trusted: bool = False
     warm: bool = True
 
 
@@ -134,7 +136,7 @@ class Supervisor:
             os.environ.setdefault(TOKEN, token_urlsafe(32))  # the same when it is started again
             self._keep("the dashboard", lambda: self._own(web))
         if self.options.warm:
-            self._fork(lambda: worker.warm(self.place, self.options.profile))
+            self._fork(lambda: worker.warm(self.place, self.options.profile, trusted=self.options.trusted))
 
     def _stop(self, *_: object) -> None:
         """Only notes it: a signal comes at any moment, also between a process's start and the note of its number."""
@@ -300,8 +302,9 @@ class Supervisor:
 
     def _own(self, words: Sequence[str]) -> int:
         """A command of the service's own, in a process that was forked for it."""
-        profile = ["--env", self.options.profile] if self.options.profile else []
-        return worker.own([*words, "--project", str(self.place.project), *profile], self.place, self.run)
+        same = ["--env", self.options.profile] if self.options.profile else []
+        same += ["--trust-project"] if self.options.trusted else []
+        return worker.own([*words, "--project", str(self.place.project), *same], self.place, self.run)
 
     def _check(self) -> None:
         """Has the changed project checked by a process of its own, since a source may take its time to answer."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidegate.service.place import Place
 
 
-def leave_behind(folder: Path, profile: str | None, seconds: float, environment: Mapping[str, str]) -> None:
+def leave_behind(folder: Path, same: Sequence[str], seconds: float, environment: Mapping[str, str]) -> None:
     """Starts a service that ends by itself after so long without a command; at once, and whatever becomes of it.
 
     Args:
         folder: the project's, or its file.
+        same: the words by which the service opens the project as the command did.
         environment: as it was when the command began: PySpark adds variables, with which its Spark would be another one
             than the next command asks for.
     """
@@ -22,7 +23,7 @@ def leave_behind(folder: Path, profile: str | None, seconds: float, environment:
     claim = place.claim() if sys.platform == "linux" else None
     if claim is None:  # one runs, or begins
         return
-    words = ["--project", str(folder), *(["--env", profile] if profile else [])]
+    words = ["--project", str(folder), *same]
     command = [sys.executable, "-m", "tidegate", "serve", "--no-http", "--no-schedule", "--quiet", *words]
     # The next command may come before that process has begun: it finds the socket, and waits.
     with claim.lock, claim.listening:

@@ -67,12 +67,13 @@ def silence() -> None:
             os.dup2(nothing.fileno(), number)
 
 
-def warm(place: Place, profile: str | None) -> int:
+def warm(place: Place, profile: str | None, *, trusted: bool) -> int:
     """Has Spark started, so that the first load finds it."""
     from tidegate.api import Project  # noqa: PLC0415 - imported by the supervisor, before the first fork
 
     _belong(place)
-    with contextlib.suppress(TidegateError), Project.load(place.project, profile=profile) as project:
+    opened = Project.load
+    with contextlib.suppress(TidegateError), opened(place.project, profile=profile, trusted=trusted) as project:
         session = project.sessions.load_session()
         session.sql("SELECT 1").collect()
         project.sessions.release(session)

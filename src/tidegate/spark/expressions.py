@@ -32,7 +32,9 @@ def columns_of(sql: str) -> tuple[str, ...]:
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select) or len(parsed[0].expressions) != 1:
         raise _refused(sql, "is not one expression")
     whole = parsed[0]
-    if any(whole.args.get(part) for part in ("from_", "from", "where", "joins", "group")) or whole.find(exp.Subquery):
+    if any(whole.args.get(part) for part in ("from_", "from", "where", "joins", "group")):
+        raise _refused(sql, "uses more than one row")
+    if any(query is not whole for query in whole.find_all(exp.Query)):
         raise _refused(sql, "uses more than one row")
     if not isinstance(whole.expressions[0], exp.Paren) or whole.find(exp.Window, exp.AggFunc):
         raise _refused(sql, "uses more than one row")

@@ -166,6 +166,7 @@ def test_a_source_of_dlt_keeps_its_cursor_in_the_table(workspace, spark, monkeyp
     """Also where the staging folder and the registry are lost; nothing of dlt's own is written."""
     (workspace.folder / "city_source.py").write_text(MODULE)
     monkeypatch.chdir(workspace.folder)
+    monkeypatch.setenv("TIDEGATE_TRUST_PROJECT", "1")
     many = workspace.folder / "many"
     many.write_text("3")
     source = {"dlt": "city_source:city", "args": {"prefix": "c"}}

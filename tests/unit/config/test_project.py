@@ -364,9 +364,10 @@ def test_a_remote_catalog_decides_where_its_tables_lie(tmp_path):
 
 
 def test_spark_settings_become_sparks_texts(tmp_path):
-    text = BASE + "spark: {master: 'local[2]', conf: {a: true, b: 2, c: x}}\n"
-    found = load(text, tmp_path).spark
-    assert (found.master, found.remote, found.conf) == ("local[2]", None, {"a": "true", "b": "2", "c": "x"})
+    conf = "spark.ui.enabled: true, spark.driver.cores: 2, spark.driver.memory: 1g"
+    found = load(BASE + f"spark: {{master: 'local[2]', conf: {{{conf}}}}}\n", tmp_path).spark
+    texts = {"spark.ui.enabled": "true", "spark.driver.cores": "2", "spark.driver.memory": "1g"}
+    assert (found.master, found.remote, found.conf) == ("local[2]", None, texts)
 
 
 def test_one_lake_is_there_without_a_word(tmp_path):

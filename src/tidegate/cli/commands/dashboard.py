@@ -63,7 +63,7 @@ def dashboard(
     )
     with shell.project() as project:
         metrics = Metrics(config=project.config, lakes=project.lakes)
-        service = Commands(project=project, folder=shell.folder.absolute())
+        service = Commands(project=project, folder=shell.folder.absolute(), same=shell.same_project())
         app = create_app(service, settings, metrics=metrics.render)
         from tidegate.engine.watch import stopped_by_signals  # noqa: PLC0415 - it imports the engine
 

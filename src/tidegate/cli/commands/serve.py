@@ -105,6 +105,7 @@ def _kept(project: Project, shell: Shell, ends_after: timedelta | None) -> Optio
         idle_stop=project.config.service.idle_stop.total_seconds(),
         ends_after=None if ends_after is None else ends_after.total_seconds(),
         profile=shell.profile,
+        trusted=shell.trusted,
         warm=project.config.spark.remote is None,
     )
 

@@ -34,10 +34,12 @@ class Commands:
 
     Args:
         folder: the project's folder, or its file.
+        same: the words by which a command opens the project as this process did.
     """
 
     project: Project
     folder: Path
+    same: Sequence[str] = ()
     _at_work: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,10 +75,8 @@ class Commands:
             )
 
     def _words(self, action: Action, stream: str) -> Sequence[str]:
-        profile = self.project.config.profile
-        env = ("--env", profile) if profile else ()
         first, *options = WORDS[action]
-        options += ["--quiet", "--project", str(self.folder), *env]
+        options += ["--quiet", "--project", str(self.folder), *self.same]
         return [sys.executable, "-m", "tidegate", first, *options, "--", stream]
 
     def pause(self, stream: str, who: str) -> None:
