@@ -126,6 +126,7 @@ def copy_project(folder: Path) -> None:
     (folder / "cache" / "lake").mkdir(parents=True)
     os.environ |= {"DAGSTER_HOME": str(folder / "dagster"), "DAGSTER_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
     os.environ |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "ignore"}
+    os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
 
 
 if __name__ == "__main__":
