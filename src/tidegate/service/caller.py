@@ -16,6 +16,7 @@ from typing import Any
 
 COMMANDS = frozenset({"run", "verify", "maintain", "backfill", "resync", "rollback", "quarantine"})
 """Those that move rows, or start and stop what does."""
+SHOW_CURSOR = "\x1b[?25h\n"
 LOST = """\
 error[service_lost]: the service ended while it ran this command
   hint: Nothing is left half done. Run the command again, or with --local; `tidegate status` says what had ended.
@@ -41,6 +42,8 @@ def handed_over(words: Sequence[str]) -> int | None:
             return None
         message = wire.receive(connection)
     if message is None:
+        if sys.stderr.isatty():
+            sys.stderr.write(SHOW_CURSOR)  # whoever drew the progress has no time left to
         sys.stderr.write(LOST)
         return 1
     answer, _ = message

@@ -200,7 +200,8 @@ class Supervisor:
             connection.close()
             return
         self._used = time.monotonic()
-        pid = self._fork(lambda: worker.command(request, files, self.place, self.run))
+        # If the service is killed, so is its Spark: the registry then says `crashed` of the run, as of any killed one.
+        pid = self._fork(lambda: worker.command(request, files, self.place, self.run), dies_by=signal.SIGKILL)
         self._commands[pid] = connection
         self._selector.register(connection, selectors.EVENT_READ, lambda each: self._caller_said(each, pid))
 
@@ -242,14 +243,14 @@ class Supervisor:
 
     # Processes and time
 
-    def _fork(self, work: Callable[[], int]) -> int:
+    def _fork(self, work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
         def done() -> int:
             self._close_in_child()
             return work()
 
         sys.stdout.flush()
         sys.stderr.flush()
-        return worker.forked(done)
+        return worker.forked(done, dies_by=dies_by)
 
     def _close_in_child(self) -> None:
         """A connection ends for its caller, and a lock for everybody, when nobody holds it open."""

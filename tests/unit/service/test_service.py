@@ -150,8 +150,9 @@ def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     call = own.call("sleep")
     assert call.stdout.readline() == b"asleep\n"
     own.process.kill()
-    _, err = call.communicate(timeout=30)
+    out, err = call.communicate(timeout=30)
     assert (call.returncode, err[:21]) == (1, b"error[service_lost]: ")
+    assert out == b"", "it is killed, not interrupted: the registry says so of its run"
     assert (own.place.folder / "service.sock").exists(), "nothing cleaned up"
     assert own.call("exit", "0").wait(30) == 77, "what is left behind is no service"
     again = Serving(own.folder)
