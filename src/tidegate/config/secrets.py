@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidegate.config.nodes import Mark, Node, from_values
+from tidegate.core.secret_names import SECRET_NAME
 
 MASK = "***"
 SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
@@ -14,17 +15,21 @@ LOGINS = ("connections", "registry", "alerts")
 STREAMS = ("streams", "defaults")
 REQUEST = ("auth", "headers", "params", "body", "args")
 """Keys of a source below which an API's logins are stated."""
-_SECRET_NAME = re.compile(
-    r"(password|passwd|pwd|secret|token|credential|authorization|(access|private|api|x)[-_.]?key)", re.IGNORECASE
-)
+LEAST = 8
+"""Characters that a value needs to be masked that came from a reference to a place where logins are rare."""
+NAMES = frozenset(
+    {"target", "table", "topic", "uid", "name", "tags", "owner", "location", "path", "include", "exclude", "key"}
+) | {"warehouse", "master", "remote", "format"}
+"""Keys of streams, lakes and Spark whose values are shown, as they name things."""
 
 
 def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
     """Every secret of a resolved project, longest first, each in the forms in which a text may hold it.
 
-    Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts;
-    and, of connections, registry, alerts and requests to APIs, every value that came from a reference and is not
-    plainly a URL's user, host, port or database.
+    Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts; and every
+    value that came from a reference and is not plainly a URL's user, host, port or database. Of streams, lakes and
+    Spark a value from a reference is none if its key is one of `NAMES`, or if it is shorter than `LEAST`: nobody could
+    read a text in which each 4 is masked.
     """
     secrets: set[str] = set()
     harmless: set[str] = set()
@@ -33,14 +38,13 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
         for mark, text in _texts(node) if node else ():
             secrets.update(_in_url(text))
             harmless.update(_plain_parts(text))
-            if _SECRET_NAME.search(mark.path[-1]) or (section == "alerts" and mark.path[-1] == "url"):
+            if _tells(mark, text) or (section == "alerts" and mark.path[-1] == "url"):
                 secrets.add(text)
     for section in STREAMS:
         node = root.items.get(section)
         requests = (each for each in (_texts(node) if node else ()) if _of_request(each[0]))
-        secrets.update(text for mark, text in requests if _SECRET_NAME.search(mark.path[-1]))
-    logins = ((mark, text) for mark, text in found if _section(mark) in LOGINS or _of_request(mark))
-    secrets.update(text for _, text in logins if text not in harmless)
+        secrets.update(text for mark, text in requests if _tells(mark, text))
+    secrets.update(text for mark, text in found if text not in harmless and _may_be_secret(mark, text))
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
 
@@ -62,6 +66,17 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         else:
             text = text.replace(secret, MASK)
     return text
+
+
+def _tells(mark: Mark, text: str) -> bool:
+    """Whether the key says that the value is a secret; a switch is none."""
+    return bool(SECRET_NAME.search(mark.path[-1])) and text.lower() not in ("true", "false")
+
+
+def _may_be_secret(mark: Mark, text: str) -> bool:
+    if _section(mark) in LOGINS or _of_request(mark) or _tells(mark, text):
+        return True
+    return len(text) >= LEAST and NAMES.isdisjoint(mark.path[2:])
 
 
 def _of_request(mark: Mark) -> bool:
@@ -94,7 +109,7 @@ def _in_url(text: str) -> Iterator[str]:
         yield written
         yield unquote(written)
     query = text.partition("?")[2]
-    yield from (value for name, value in parse_qsl(query) if _SECRET_NAME.search(name))
+    yield from (value for name, value in parse_qsl(query) if SECRET_NAME.search(name))
 
 
 def _plain_parts(text: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.core.connector import CapturedTable
+from tidegate.core.secret_names import SECRET_NAME
 from tidegate.engine import kafka_connect
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, Incompatible
@@ -226,9 +227,7 @@ def _loses(name: str, before: str | None, after: str | None) -> bool:
 
 def _shown(name: str, value: str | None) -> str | None:
     """A value for people: of a secret only a reference."""
-    return (
-        "***" if value is not None and kafka_connect.SECRET.search(name) and not REFERENCE.fullmatch(value) else value
-    )
+    return "***" if value is not None and SECRET_NAME.search(name) and not REFERENCE.fullmatch(value) else value
 
 
 def apply(connector: Connector, url: str, *, confirmed: bool) -> list[Change]:

@@ -5,12 +5,12 @@ Never shows a login of the URL, nor a secret of a configuration.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tidegate.core.connector import ConnectorState
+from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 ABSENT = 404
-SECRET = re.compile(r"password|secret|jaas|user\.info|token", re.IGNORECASE)
 
 
 class KafkaConnect:
@@ -43,7 +42,7 @@ class KafkaConnect:
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """Creates a connector, or gives it these settings. Raises SourceRefused with the reason of Kafka Connect."""
-        secrets = [value for key, value in config.items() if SECRET.search(key) and not value.startswith("${")]
+        secrets = [value for key, value in config.items() if SECRET_NAME.search(key) and not value.startswith("${")]
         self._ask("PUT", f"/connectors/{quote(name, safe='')}/config", config, secrets)
 
     def state(self, name: str) -> ConnectorState | None:

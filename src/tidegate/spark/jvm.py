@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import EnvironmentMissing
 from tidegate.spark.interruption import Interruption
 from tidegate.spark.java import find_java
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLASS_PATH = "SPARK_DIST_CLASSPATH"
-SECRET = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
+_LAUNCHING = re.compile(
+    r"spark\.(master|app\.name|plugins|driver\..*|submit\..*|jars(\..*)?|files|archives|pyspark\..*|yarn\..*|"
+    r"kubernetes\..*|kerberos\..*|hadoop\.fs\.defaultFS)"
+)
+"""What Spark's launcher has to know before the context is made; everything else goes over inside the process."""
 _TELLING = re.compile(r"(?:Caused by: |Exception in thread \S+ |^Error: |^Error )(.*)")
 
 
@@ -53,8 +58,10 @@ class Jvm:
         if conf.get("spark.master", "").startswith("local"):
             # Its workers run what this process runs; the first python3 on the path may lack what they need.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # Everybody on the machine can read a command line, so secrets go over inside the process.
-        shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not SECRET.search(pair[0])])
+        # Everybody on the machine can read a command line.
+        shown = SparkConf(loadDefaults=False).setAll(
+            [pair for pair in conf.items() if _LAUNCHING.fullmatch(pair[0]) and not SECRET_NAME.search(pair[0])]
+        )
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         with _output(log) as output, _class_path(jars):
             try:

@@ -24,7 +24,8 @@ from tidegate.spark import archive, java_options, sql
 from tidegate.spark.catalogs import close_catalogs, local_files
 from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
-from tidegate.spark.jvm import SECRET, Jvm, keep_secrets
+from tidegate.spark.jvm import Jvm, keep_secrets
+from tidegate.spark.masks import Masks
 from tidegate.spark.shared import JvmSpec, SharedJvm, is_warm, lease
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 CONNECT_PORT = 15002
 EXTENSIONS = "spark.sql.extensions"
-EVENT_LOG = "spark.eventLog.enabled"
-MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
 # Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
 # years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Spark has. Of ORC, Spark
@@ -63,7 +62,6 @@ CLASSES = "1000"
 _DEFAULTS = {
     "spark.driver.memory": "4g",
     "spark.sql.codegen.cache.maxEntries": CLASSES,
-    "spark.redaction.regex": SECRET.pattern,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -87,6 +85,7 @@ class Sessions:
             the secret ones, too.
         jars: Maven coordinates, needed only where a JVM is started.
         log: the file that takes Spark's own output; a temporary one by default.
+        secrets: values that no event log and no command line may show, whatever a setting is called.
     """
 
     def __init__(  # noqa: PLR0913 - the ways to reach Spark and what each load needs
@@ -99,6 +98,7 @@ class Sessions:
         lakes: Sequence[Mapping[str, str]] = (),
         jars: Sequence[str] = (),
         log: Path | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self._master = master
         self._remote = remote
@@ -107,6 +107,7 @@ class Sessions:
         self._lakes = tuple(lakes)
         self._jars = tuple(jars)
         self._log = log
+        self._masks = Masks(tuple(secrets))
         self._built: SparkSession | None = None
         self._jvm: Jvm | SharedJvm | None = None
         self._clones: list[SparkSession] = []
@@ -187,7 +188,8 @@ class Sessions:
             self._clones.append(session)
         self._need_jars(session)
         self._need_extensions(session)
-        self._need_masked(session)
+        if self._jvm is None:
+            self._masks.need(session, self._runtime_conf())
         for key, value in self._runtime_conf():
             session.conf.set(key, value)
         return session
@@ -258,7 +260,7 @@ class Sessions:
     def _start_conf(self, *, small: bool = False, lasting: bool = False) -> dict[str, str]:
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
-        conf |= {key: value for lake in self._lakes for key, value in lake.items() if SECRET.search(key)}
+        conf |= {key: value for lake in self._lakes for key, value in lake.items() if self._masks.hide(key, value)}
         java = ["-Duser.timezone=UTC", *(java_options.lasting(self._conf) if lasting else [])]
         if self._local:
             if LOCAL_FILES in self._jars:
@@ -274,7 +276,7 @@ class Sessions:
         for key, value in self._conf.items():
             separator = _JOINED.get(key)
             conf[key] = f"{conf[key]}{separator}{value}" if separator and key in conf else value
-        return {**conf, "spark.master": self._master}
+        return {**self._masks.masked(conf), "spark.master": self._master}
 
     def _extensions(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(lake[EXTENSIONS] for lake in self._lakes if EXTENSIONS in lake))
@@ -308,19 +310,6 @@ class Sessions:
             hint=f"Start that Spark with {' and '.join(f'`{each}`' for each in settings)}, or with those jars on its "
             "class path.",
         )
-
-    def _need_masked(self, session: SparkSession) -> None:
-        """An event log tells the settings of every job, and masks only those that Spark was started with."""
-        if self._jvm is not None or str(session.conf.get(EVENT_LOG, "false")).lower() != "true":
-            return
-        masks = session.conf.get("spark.redaction.regex", MASKS) or ""
-        for key, value in self._runtime_conf():
-            if SECRET.search(key) and not (re.search(masks, key) and session.conf.get(key, None) == value):
-                raise EnvironmentMissing(
-                    f"the Spark session writes an event log, which would show what {key} is",
-                    hint="Start Spark with this setting, matched by `spark.redaction.regex`, or with "
-                    f"`{EVENT_LOG}=false`.",
-                )
 
 
 def isolated(session: SparkSession) -> SparkSession:

@@ -2,9 +2,11 @@ from urllib.parse import quote
 
 import pytest
 
+from tidegate.config import from_dict
 from tidegate.config.nodes import from_values
 from tidegate.config.references import References
 from tidegate.config.secrets import collect, redact, redacting
+from tidegate.core.secret_names import SECRET_NAME
 
 
 def secrets_of(values, environ, folder):
@@ -63,3 +65,54 @@ def test_an_empty_password_masks_nothing(tmp_path):
 
 def test_a_url_alone_can_be_redacted():
     assert redacting("postgresql://app:Secret77@h/d")("x Secret77 y") == "x *** y"
+
+
+def test_what_came_by_reference_anywhere_is_a_secret_but_names_and_short_words_are_shown(tmp_path):
+    values = {
+        "connections": {"shop": "sqlite:///x.db"},
+        "spark": {"conf": {"spark.hadoop.fs.gs.odd": "${LONG}", "spark.driver.cores": "${FOUR}"}},
+        "lakes": {
+            "lake": {"warehouse": "s3://${BUCKET}/x", "catalog": {"type": "rest", "uri": "https://h", "prefix": "${P}"}}
+        },
+        "streams": {
+            "t": {
+                "source": {"connection": "shop", "query": "SELECT '${QUERY}' AS a"},
+                "target": "lake.${SCHEMA}.t",
+                "strategy": "full",
+                "write": "replace",
+            }
+        },
+    }
+    environ = {
+        "LONG": "long-value-1",
+        "FOUR": "4",
+        "BUCKET": "bucket-of-ours",
+        "P": "prefix-value",
+        "QUERY": "query-value",
+        "SCHEMA": "schema-name",
+    }
+    found = set(from_dict(values, tmp_path, environ=environ).secrets)
+    assert {"long-value-1", "prefix-value", "query-value"} <= found
+    assert not {"4", "bucket-of-ours", "schema-name"} & found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fs.azure.account.key.mine.dfs.core.windows.net",
+        "header.Authorization",
+        "s3.sse.key",
+        "google.cloud.auth.service.account.private.key",
+        "adls.connection-string",
+        "s3.secret-access-key",
+        "sasl.jaas.config",
+        "jdbc.password",
+    ],
+)
+def test_names_of_secrets_are_known(name):
+    assert SECRET_NAME.search(name)
+
+
+@pytest.mark.parametrize("name", ["topic.prefix", "prefix.key", "message.key.columns", "spark.driver.memory", "uri"])
+def test_other_names_are_not(name):
+    assert not SECRET_NAME.search(name)

@@ -34,4 +34,5 @@ def sessions(
         conf={key: str(value) for key, value in options.conf.items()},
         lakes=[*confs, *(lake.spark_conf() for lake in lakes.values())],
         jars=list(dict.fromkeys(jars)),
+        secrets=config.secrets,
     )

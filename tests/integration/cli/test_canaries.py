@@ -1,0 +1,131 @@
+"""Secrets of every kind through a first load, an error, and every command that shows something."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from support.workspace import Workspace
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+NAMES = ("AZURE", "AUTHORIZATION", "SSE", "PRIVATE", "ODD", "QUERY")
+CANARIES = {name: f"canary-{name.lower()}-5f2b" for name in NAMES}
+CANARIES["QUERY"] = "canaryquery5f2b"
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    found = Workspace(folder=tmp_path / "project")
+    found.folder.mkdir()
+    (found.folder / "events").mkdir()
+    with sqlite3.connect(found.folder / "shop.db") as shop:
+        shop.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+        shop.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"n{n}") for n in range(9)])
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": f"file://{found.folder / 'events'}",
+        "spark.eventLog.compress": False,
+        "spark.hadoop.fs.azure.account.key.mine.dfs.core.windows.net": "${AZURE}",
+        "spark.hadoop.google.cloud.auth.service.account.private.key": "${PRIVATE}",
+        "spark.hadoop.fs.gs.odd.setting": "prefix ${ODD}",
+    }
+    catalog = {"type": "sqlite", "header.Authorization": "Bearer ${AUTHORIZATION}", "s3.sse.key": "${SSE}"}
+    stream = {
+        "source": {"connection": "shop", "query": "SELECT id, name FROM t WHERE name <> '${QUERY}'"},
+        "target": "lake.s.t",
+        "key": ["id"],
+        "strategy": "full",
+        "write": "replace",
+    }
+    found.write(
+        {"t": stream, "broken": {**stream, "target": "lake.s.b", "checks": [{"expression": "nope = '${QUERY}'"}]}},
+        connections={"shop": {"url": f"sqlite:///{found.folder / 'shop.db'}"}},
+        spark={"master": "local[1]", "conf": conf},
+        lakes={"lake": {"catalog": catalog}},
+    )
+    return found
+
+
+class Processes:
+    """The command lines of this process's descendants, as `ps` shows them to everybody."""
+
+    def __init__(self) -> None:
+        self.seen: set[bytes] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    self.seen.add(path.read_bytes())
+                except OSError:
+                    continue
+            time.sleep(0.02)
+
+
+def tidegate(workspace: Workspace, temporary: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "tidegate", *words],
+        cwd=workspace.folder,
+        env={**os.environ, **CANARIES, "TMPDIR": str(temporary)},
+        capture_output=True,
+        check=False,
+    )
+
+
+def leaks(data: bytes) -> list[str]:
+    return [name for name, canary in CANARIES.items() if canary.encode() in data]
+
+
+def test_no_secret_leaves_the_project(workspace, tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    with Processes() as processes:
+        ran = tidegate(workspace, temporary, "run", "t", "--json", "--log-level", "debug", "--log-format", "json")
+    assert ran.returncode == 0, ran.stderr.decode()[-2000:]
+    assert json.loads(ran.stdout)["streams"][0]["verified"] is True
+    mine = [each for each in processes.seen if str(workspace.folder).encode() in each or b"SparkSubmit" in each]
+    assert any(b"SparkSubmit" in each for each in mine), "no command line of Spark was seen"
+    assert not any(leaks(each) for each in processes.seen)
+    shown = (
+        ("run", "broken", "--json"),
+        ("run", "broken", "--log-level", "debug"),
+        ("plan", "--json"),
+        ("check", "--source", "--json"),
+        ("status", "--json"),
+        ("history", "t", "--json"),
+        ("tasks", "--json"),
+        ("show", "t", "--json"),
+        ("show", "t"),
+        ("proof", "t"),
+        ("metrics",),
+        ("state", "show", "t"),
+        ("doctor", "--json"),
+        ("export", "dbt-sources"),
+    )
+    for each in [ran, *(tidegate(workspace, temporary, *words) for words in shown)]:
+        assert not leaks(each.stdout + each.stderr), each.args
+    events = [path for path in (workspace.folder / "events").rglob("*") if path.is_file()]
+    assert any(b"SparkListenerEnvironmentUpdate" in path.read_bytes() for path in events)
+    files = [path for folder in (workspace.folder, temporary) for path in folder.rglob("*") if path.is_file()]
+    assert {"registry.db", "catalog.db"} <= {path.name for path in files}
+    found = {path: leaks(path.read_bytes()) for path in files if leaks(path.read_bytes())}
+    # Spark names a scan by its query, and masks no names; SECURITY.md says so.
+    assert {path for path, names in found.items() if path not in events or names != ["QUERY"]} == set()

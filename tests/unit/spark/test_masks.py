@@ -1,0 +1,22 @@
+"""What of a Spark's settings is masked in its event log."""
+
+import re
+
+import pytest
+
+from tidegate.errors import ConfigError
+from tidegate.spark.masks import IN_PLANS, REGEX, Masks
+
+
+def test_a_setting_that_holds_a_secret_is_masked_whatever_it_is_called():
+    conf = Masks(("hunter2",)).masked({"spark.hadoop.fs.gs.odd": "x hunter2", "spark.driver.memory": "1g"})
+    for masked in ("spark.hadoop.fs.gs.odd", "fs.gs.odd", IN_PLANS, "spark.hadoop.fs.azure.account.key.x"):
+        assert re.search(conf[REGEX], masked), masked
+    assert not re.search(conf[REGEX], "spark.driver.memory")
+
+
+@pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"])
+def test_the_options_of_java_take_no_secret(key):
+    with pytest.raises(ConfigError, match="holds a secret") as caught:
+        Masks(("hunter2",)).masked({key: "-Dx=hunter2"})
+    assert "hunter2" not in str(caught.value)
