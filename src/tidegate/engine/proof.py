@@ -23,7 +23,7 @@ from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import StreamStatus
 
 PLAIN = ("stream", "source", "target", "snapshot", "table_read", "loaded_through")
-COMPARISON, REPAIR, LOADS = "measure_partition", "repair", ("load", "load_partition")
+COMPARISON, REPAIR, ROLLBACK, LOADS = "measure_partition", "repair", "rollback", ("load", "load_partition")
 
 
 class Proven(StrEnum):
@@ -213,6 +213,7 @@ def proof(
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
     failed = registry.ask(lambda connection: recent.failed_comparisons(connection, uids))
+    back = registry.ask(lambda connection: recent.last_tasks(connection, uids, ROLLBACK))
     positions = registry.ask(lambda connection: recent.newest_positions(connection, uids))
     compared = {uid: each[COMPARISON] for uid, each in tasks.items() if COMPARISON in each}
     differed = {uid: task.finish_ts for uid, task in compared.items() if not task.result_payload["equal"]}
@@ -221,7 +222,7 @@ def proof(
         _proof(
             each,
             positions.get(each.uid),
-            tasks.get(each.uid, {}),
+            {**tasks.get(each.uid, {}), **({ROLLBACK: back[each.uid]} if each.uid in back else {})},
             tables.get(each.stream),
             renewed=each.uid in renewed,
             failed=failed.get(each.uid),
@@ -242,6 +243,8 @@ def _proof(  # noqa: PLR0913 - what it follows from
 ) -> StreamProof:
     loads = [tasks[kind] for kind in LOADS if kind in tasks]
     load = max(loads, key=lambda task: task.task_id, default=None)
+    if load is not None and ROLLBACK in tasks and tasks[ROLLBACK].task_id > load.task_id:
+        load = None  # it proves rows that the table shows no longer
     whole, repair = tasks.get(COMPARISON), tasks.get(REPAIR)
     newest = max((task.task_id for task in (*loads, whole, repair) if task is not None), default=0)
     failure = _failure(failed) if failed is not None and failed.task_id > newest else None
@@ -260,6 +263,7 @@ def _proof(  # noqa: PLR0913 - what it follows from
             compared,
             moved,
             table,
+            rolled_back=ROLLBACK in tasks and load is None,
             repaired=str(repair.result_payload.get("snapshot")) if complete and repair is not None else None,
             renewed=renewed,
         ),
@@ -281,12 +285,14 @@ def _state(  # noqa: PLR0913 - what it follows from
     moved: Comparison | None,
     table: TableState | None,
     *,
+    rolled_back: bool,
     repaired: str | None,
     renewed: bool,
 ) -> Proven:
     """What is proven now.
 
     Args:
+        rolled_back: the table shows an older version than the last load that was compared.
         repaired: the version of a repair that left nothing, and came after the last comparison.
         renewed: a run has taken all of the source since.
     """
@@ -299,7 +305,7 @@ def _state(  # noqa: PLR0913 - what it follows from
         return Proven.CHANGED
     if snapshot is not None and snapshot in versions:
         return Proven.EQUAL
-    if not status.verified:
+    if rolled_back or not status.verified:
         return Proven.UNPROVEN
     return Proven.COUNTED if moved is not None and moved.level == "counts" else Proven.MOVED
 

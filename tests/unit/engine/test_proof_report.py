@@ -77,6 +77,19 @@ def test_a_verified_load_proves_the_rows_that_it_moved(registry):
     assert (found.proven, found.moved.level, found.moved.source) == (Proven.MOVED, "moved", PRINT)
 
 
+def test_a_load_that_was_rolled_back_proves_nothing_of_the_version_before(registry):
+    publish(registry, load(), verified=True)
+    done(registry, "load", rows=7, snapshot="77", verified=True, level="moved", source_fingerprint=PRINT)
+    compared(registry, equal=True, snapshot="76")
+    done(registry, "rollback", version="70")
+    found = made(registry, table("70", as_loaded=True))
+    assert (found.proven, found.shown_comparison, found.proven_at) == (Proven.UNPROVEN, None, None)
+    compared(registry, equal=True, snapshot="70")
+    assert made(registry, table("70", as_loaded=True)).proven is Proven.EQUAL
+    done(registry, "load", rows=7, snapshot="78", verified=True, level="moved", source_fingerprint=PRINT)
+    assert made(registry, table("78", as_loaded=True)).proven is Proven.MOVED
+
+
 def test_a_whole_comparison_proves_the_version_that_it_looked_at(registry):
     position = publish(registry, load())
     compared(registry, equal=True)
