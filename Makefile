@@ -42,7 +42,7 @@ test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
 
-platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert, in ten minutes
+platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert
 	@sh scripts/services.sh s3
 	@PYTHONPATH=tests:examples $(BIN)/python scripts/platform
 

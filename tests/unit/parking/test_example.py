@@ -19,7 +19,6 @@ VARIABLES = {
     "S3_ENDPOINT": "http://127.0.0.1:9",
     "OFFICE_URL": "postgresql://office@127.0.0.1:9/office",
     "CITY_URL": "http://127.0.0.1:9",
-    "KAFKA_URL": "127.0.0.1:9",
 }
 
 
