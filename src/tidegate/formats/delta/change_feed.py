@@ -64,7 +64,9 @@ def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) 
 
 def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
     if int(upto) < int(after):
-        raise HistoryGone(f"the source went back in time: version {after} was loaded, but its newest is {upto}")
+        raise HistoryGone(
+            f"the source went back in time: version {after} was loaded, but its newest is {upto}", restored=True
+        )
     for version in range(int(after) + 1, int(upto) + 1):
         commit = log.commit(version)
         if commit is None:

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import Lag, LogSpan
+from tidegate.core.ports.capabilities import DetectsRestore
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
@@ -76,6 +77,11 @@ class SlotLog(OpenLog):
         """The end of the write-ahead log."""
         return self._table.clock()
 
+    @property
+    def restore(self) -> DetectsRestore | None:
+        """That of the table, which is on the same server."""
+        return self._table.restore
+
     def schema(self) -> Schema:
         """The columns of the table."""
         return self._table.schema()
@@ -101,7 +107,9 @@ class SlotLog(OpenLog):
         position, lagging = self._checked(state, found)
         end = slots.flushed(self._session)
         if end < position:
-            raise HistoryGone(f"the table was loaded up to {lsn(position)}, but the server's log ends at {lsn(end)}")
+            raise HistoryGone(
+                f"the table was loaded up to {lsn(position)}, but the server's log ends at {lsn(end)}", restored=True
+            )
         return self._span(state, position, end, None if lagging else most, lagging=lagging)
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:

@@ -273,7 +273,9 @@ class TopicLog(OpenLog):
             if next_ < begin:
                 raise HistoryGone(f"{where} has lost {begin - next_} unread events (it begins at {begin})")
             if next_ > end:
-                raise HistoryGone(f"{where} ends at offset {end}, before the offset that was already read ({next_})")
+                raise HistoryGone(
+                    f"{where} ends at offset {end}, before the offset that was already read ({next_})", restored=True
+                )
         return before
 
     def _tell(self, behind: int, offsets: Mapping[int, int]) -> None:
