@@ -139,7 +139,8 @@ def parse(text: str, file: str) -> Node:
     YAML 1.2's core words only: `no`, `on` and `2013-12-01` are texts, as they look.
 
     Raises:
-        ConfigError: not YAML, a key given twice, an alias that holds itself, or a tag of a programming language.
+        ConfigError: not YAML, a key given twice, an alias that holds itself, aliases that repeat very many values, or a
+            tag of a programming language.
     """
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -151,6 +152,8 @@ def parse(text: str, file: str) -> Node:
         raise Mark(file=file, line=1).error(
             "is not valid YAML: it contains characters that YAML does not allow"
         ) from error
+    except RecursionError as error:
+        raise Mark(file=file, line=1).error("is nested too deeply") from error
     if root is None:
         raise Mark(file=file, line=1).error("is empty; it needs `streams:`")
     return _Reader(file=file).read(root, ())
@@ -180,18 +183,28 @@ class _Loader(yaml.SafeLoader):
     }
 
 
+MOST_REPEATED = 100_000
+"""Values that aliases of one file may stand for, beside those that are written in it."""
+
 _WORDS: dict[str, Scalar] = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _TAG = "tag:yaml.org,2002:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Reader:
     file: str
+    seen: set[int] = field(default_factory=set)
+    repeated: int = 0
 
     def read(self, node: yaml.Node, path: tuple[str, ...], above: tuple[yaml.Node, ...] = ()) -> Node:
         mark = Mark(file=self.file, line=node.start_mark.line + 1, path=path)
         if any(node is other for other in above):
             raise mark.error("is an alias that contains itself")
+        # A few aliases of aliases stand for more values than there is memory.
+        self.repeated += id(node) in self.seen
+        self.seen.add(id(node))
+        if self.repeated > MOST_REPEATED:
+            raise mark.error(f"repeats more than {MOST_REPEATED:,} values by aliases")
         if isinstance(node, yaml.MappingNode):
             return Node(value=self._mapping(node, path, (*above, node)), mark=mark)
         if isinstance(node, yaml.SequenceNode):

@@ -89,7 +89,7 @@ def loaded(value: bytes | None) -> object:
     """What a message holds, as far as it is JSON."""
     try:
         return json.loads(value) if value else None
-    except ValueError:
+    except (ValueError, RecursionError):  # too deep for Python: the event is refused where it is read
         return None
 
 

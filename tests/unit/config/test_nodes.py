@@ -74,6 +74,11 @@ def test_a_quoted_merge_sign_is_a_key():
     assert read("a: {'<<': 1}").plain() == {"a": {"<<": 1}}
 
 
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -84,6 +89,8 @@ def test_a_quoted_merge_sign_is_a_key():
         ("", "is empty"),
         ("# only a remark\n", "is empty"),
         ("a: &a [*a]", "is an alias that contains itself"),
+        (BOMB, "repeats more than 100,000 values by aliases"),
+        (f"a: {'[' * 2000}", "p.yaml:1: the project: is nested too deeply"),
         ("? [1, 2]\n: 3", "has a key that is not a string"),
         ("a: !!python/object:os.system x", "has the tag"),
         ("a: 1\n---\nb: 2\n", "expected a single document"),

@@ -107,7 +107,7 @@ class ApiSession(requests.Session):
         """Numbers stay as they stand in the answer."""
         try:
             document = json.loads(found.content, parse_float=Number, parse_constant=_never)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SourceError(
                 f"{without_logins(found.url)} answered with something that is not JSON",
                 hint="Look at the answer, for example with curl; `url:` must name the API, not a page for people.",

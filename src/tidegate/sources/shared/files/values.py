@@ -9,6 +9,9 @@ import json
 import math
 import re
 import struct
+import sys
+import threading
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal, InvalidOperation, localcontext
 from itertools import pairwise
@@ -28,6 +31,8 @@ from tidegate.dialects.spark.exact_text import (
     UUID,
     TextRules,
 )
+
+_DEEPER = threading.Lock()  # the limit of calls is one for the whole process
 
 
 def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901, PLR0911 - one answer a kind
@@ -150,7 +155,26 @@ def document(line: str) -> dict[str, Any]:
     def never(word: str) -> None:
         raise ValueError(f"{word} is not JSON")
 
-    found = json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
+    def parsed() -> object:
+        return json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
+
+    try:
+        found = parsed()
+    except RecursionError:
+        found = _deep(parsed)
     if not isinstance(found, dict):
         raise ValueError("it is not an object")  # noqa: TRY004 - as json's own
     return found
+
+
+def _deep(parsed: Callable[[], object]) -> object:
+    """The same with room for as many levels as Spark reads (1,000). Raises ValueError for more."""
+    with _DEEPER:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + 4_000)  # two calls a level, and some
+        try:
+            return parsed()
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+        finally:
+            sys.setrecursionlimit(before)

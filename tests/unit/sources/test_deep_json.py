@@ -1,0 +1,29 @@
+"""Documents as deep as Spark reads them are read here, too; deeper ones are refused, by whichever thread."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tidegate.envelopes._connect import loaded
+from tidegate.sources.shared.files.values import document
+
+
+def nested(levels: int) -> str:
+    return f'{{"a":{"[" * levels}{"]" * levels}}}'
+
+
+@pytest.mark.parametrize("levels", [500, 998])
+def test_what_spark_reads_is_read(levels: int) -> None:
+    before = sys.getrecursionlimit()
+    with ThreadPoolExecutor(2) as pool:
+        assert [list(found) for found in pool.map(document, [nested(levels)] * 4)] == [["a"]] * 4
+    assert sys.getrecursionlimit() == before
+
+
+def test_what_is_deeper_is_refused() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        document(nested(200_000))
+    assert loaded(nested(200_000).encode()) is None
