@@ -98,9 +98,14 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
     tell({"port": jvm.port, "secret": jvm.secret, "pid": jvm.pid})
     # Its own handlers would only end the JVM of a command that is interrupted.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(0))  # Java ends with the pipe that this process holds
+        signal.signal(number, lambda *_: _leave(jvm))
     jvm.wait()  # a JVM that was killed is noticed here, and reaped
     return 1
+
+
+def _leave(jvm: Jvm) -> None:
+    jvm.clean()
+    os._exit(0)  # Java ends with the pipe that this process holds
 
 
 def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:

@@ -16,13 +16,13 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.errors import EnvironmentMissing
+from tidegate.spark import temporary
 from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, ICEBERG_CATALOG, Coordinate, cache_folder, resolve
 from tidegate.spark.java import executable
 from tidegate.spark.jvm import Jvm
@@ -149,9 +149,9 @@ def _put(archive: Path, write: Callable[[Path], None]) -> None:
     """Writes an archive, whole or not at all; those of the same Java, Spark and jars that no longer fit go."""
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as folder:
-            write(Path(folder) / archive.name)
-            (Path(folder) / archive.name).replace(archive)
+        with temporary.folder(archive.parent / ".tmp") as folder:
+            write(folder / archive.name)
+            (folder / archive.name).replace(archive)
         for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.jsa"):
             if other != archive:
                 other.unlink(missing_ok=True)

@@ -6,19 +6,20 @@ knows them) and never imports pyspark.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
+import logging
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate import extras
 from tidegate.errors import EnvironmentMissing
+from tidegate.spark import temporary
 from tidegate.spark.java import find_java
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -73,6 +74,7 @@ SHA256 = {
     "org.mariadb.jdbc:mariadb-java-client:3.5.6": "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9",
 }
 SETTINGS = "TIDEGATE_IVY_SETTINGS"
+LOGGER = logging.getLogger("tidegate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +115,10 @@ def cache_folder() -> Path:
 def resolve(
     coordinates: Sequence[str], folder: Path | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, ...]:
-    """The jar of each coordinate, in order and once; those that are missing are fetched, without dependencies.
+    """The jar of each coordinate, in order and once; missing and damaged ones are fetched, without dependencies.
 
-    Two processes may do so at once: a jar appears under its name only when it is whole.
+    Two processes may do so at once: a jar appears under its name only when it is whole. A jar that is there, also one
+    copied by hand, is compared with what was pinned whenever its size, time or inode is another than last time.
 
     Args:
         tell: takes a line before each jar that is fetched.
@@ -128,7 +131,7 @@ def resolve(
     for number, text in enumerate(lacking, 1):
         tell(f"fetching {text} ({number} of {len(lacking)})")
         _local(text, folder)
-    return tuple(_local(text, folder) for text in dict.fromkeys(coordinates))
+    return tuple(_local(text, folder, tell) for text in dict.fromkeys(coordinates))
 
 
 def missing(coordinates: Sequence[str], folder: Path | None = None) -> tuple[str, ...]:
@@ -139,47 +142,70 @@ def missing(coordinates: Sequence[str], folder: Path | None = None) -> tuple[str
     )
 
 
-def _local(text: str, folder: Path) -> Path:
+def _local(text: str, folder: Path, tell: Callable[[str], None] = lambda _: None) -> Path:
     coordinate = Coordinate.parse(text)
     path = folder / coordinate.file_name
-    if not path.is_file():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
-                fetched = _fetch(text, coordinate, Path(temporary))
-                _compare(text, fetched)
-                fetched.replace(path)
-        except OSError as error:
-            raise EnvironmentMissing(
-                f"the jar cache {folder} cannot be written",
-                hint="Set TIDEGATE_CACHE to a folder that can be written.",
-            ) from error
+    damaged = _damage(text, path) if path.is_file() else None
+    if damaged is not None:
+        LOGGER.warning("%s: fetching it again", damaged)
+        tell(f"{damaged}: fetching it again")
+    if damaged is None and path.is_file():
+        return path
+    try:
+        with temporary.folder(folder / ".tmp") as place:
+            fetched = _fetch(text, coordinate, place, damaged)
+            _compare(text, fetched)
+            fetched.replace(path)
+    except OSError as error:
+        raise EnvironmentMissing(
+            f"{f'{damaged}, and ' if damaged else ''}the jar cache {folder} cannot be written",
+            hint="Set TIDEGATE_CACHE to a folder that can be written.",
+        ) from error
     return path
 
 
-def _fetch(text: str, coordinate: Coordinate, temporary: Path) -> Path:
+def _damage(text: str, path: Path) -> str | None:
+    """Why the file is not the jar that was pinned; None if it is, or if nothing was pinned."""
+    if text not in SHA256:
+        return None
+    note, there = path.with_name(f".{path.name}.checked"), path.stat()
+    seen = f"{SHA256[text]} {there.st_size} {there.st_mtime_ns} {there.st_ino}"
+    try:
+        if note.read_text(encoding="ascii") == seen:
+            return None
+    except (OSError, ValueError):
+        pass  # never checked, or its note is damaged, too
+    found = _digest(path)
+    if found != SHA256[text]:
+        return f"{path} is damaged, or not the jar of {text} (sha256 {found[:12]}…)"
+    with contextlib.suppress(OSError):  # a folder that only others may write is checked each time
+        note.write_text(seen, encoding="ascii")
+    return None
+
+
+def _fetch(text: str, coordinate: Coordinate, place: Path, damaged: str | None) -> Path:
     java = find_java()
-    command = [str(java.path), "-jar", str(_ivy()), "-warn", "-cache", str(temporary / "ivy"), "-notransitive"]
+    command = [str(java.path), "-jar", str(_ivy()), "-warn", "-cache", str(place / "ivy"), "-notransitive"]
     settings = os.environ.get(SETTINGS)
     if settings:
         command += ["-settings", settings]
     command += ["-dependency", coordinate.organisation, coordinate.module, coordinate.revision]
     # Main artifacts only: a module that also publishes sources would otherwise land them under the same name.
     command += ["-confs", "default", "-types", "jar", "bundle"]
-    command += ["-retrieve", str(temporary / "[artifact]-[revision].[ext]")]
+    command += ["-retrieve", str(place / "[artifact]-[revision].[ext]")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603 - our own command
     except subprocess.TimeoutExpired as error:
-        raise _offline(text) from error
-    path = temporary / coordinate.file_name
+        raise _offline(text, damaged) from error
+    path = place / coordinate.file_name
     if done.returncode != 0 or not path.is_file():
-        raise _offline(text) from RuntimeError(done.stdout[-4000:] + done.stderr[-4000:])
+        raise _offline(text, damaged) from RuntimeError(done.stdout[-4000:] + done.stderr[-4000:])
     return path
 
 
-def _offline(text: str) -> EnvironmentMissing:
+def _offline(text: str, damaged: str | None) -> EnvironmentMissing:
     return EnvironmentMissing(
-        f"the jar {text} is not in the cache and could not be fetched",
+        f"{f'{damaged},' if damaged else f'the jar {text} is not in the cache'} and could not be fetched",
         hint=f"Connect to a network once, or copy it to {cache_folder()}; a mirror can be set with {SETTINGS} (an Ivy "
         "settings file).",
     )
@@ -189,13 +215,17 @@ def _compare(text: str, path: Path) -> None:
     pinned = SHA256.get(text)
     if pinned is None:
         return
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = _digest(path)
     if found != pinned:
         raise EnvironmentMissing(
             f"the jar fetched for {text} is not the one that was pinned (sha256 {found[:12]}…)",
             hint="Check what is between this machine and the registry, such as a proxy; nothing was kept.",
         )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _ivy() -> Path:
@@ -214,8 +244,6 @@ def main() -> None:
     wanted = (ICEBERG, LOCAL_FILES, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)
     for path in resolve(tuple(SHA256) if "--all" in sys.argv[1:] else wanted):
         sys.stdout.write(f"{path}\n")
-    for leftover in cache_folder().glob(".fetch-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 if __name__ == "__main__":

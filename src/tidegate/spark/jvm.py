@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import EnvironmentMissing
+from tidegate.spark import temporary
 from tidegate.spark.interruption import Interruption
 from tidegate.spark.java import find_java
+from tidegate.spark.shared import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +42,7 @@ class Jvm:
     def __init__(self) -> None:
         self._gateway: Any = None
         self._interruption = Interruption()
+        self._held = contextlib.ExitStack()
 
     def start(self, conf: Mapping[str, str], log: Path | None, jars: Sequence[Path] = ()) -> SparkSession:
         """The session of a new context with that configuration.
@@ -58,6 +62,7 @@ class Jvm:
         if conf.get("spark.master", "").startswith("local"):
             # Its workers run what this process runs; the first python3 on the path may lack what they need.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            conf = _temporary(conf, self._held.enter_context(temporary.folder()))
         # Everybody on the machine can read a command line.
         shown = SparkConf(loadDefaults=False).setAll(
             [pair for pair in conf.items() if _LAUNCHING.fullmatch(pair[0]) and not SECRET_NAME.search(pair[0])]
@@ -108,32 +113,46 @@ class Jvm:
 
     def end(self, patience: float = 20) -> None:
         """The process is gone when this returns; it is killed where it takes longer than so many seconds."""
-        from pyspark import SparkContext  # noqa: PLC0415 - as above
-
         gateway, self._gateway = self._gateway, None
         self._interruption.give_back()
-        if gateway is None:
-            return
-        # PySpark would hand the next context to the JVM that ends here, or take the one that died with it for active.
-        for reference in ("_gateway", "_jvm", "_active_spark_context"):
-            setattr(SparkContext, reference, None)
-        with contextlib.suppress(Exception):  # the JVM may be gone already, which is what is wanted
-            gateway.shutdown()
-        process = gateway.proc
-        if process is None:
-            return
-        process.stdin.close()  # it ends when this pipe does
-        try:
-            process.wait(timeout=patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with self._held.pop_all():
+            if gateway is not None:
+                _ended(gateway, patience)
+
+    def clean(self) -> None:
+        """Removes its temporary files, for a process that leaves at once and takes its JVM along."""
+        self._held.close()
 
     def kill(self) -> None:
         """Ends the process at once, whatever it is at; `end` cleans up."""
         process = self._gateway.proc if self._gateway is not None else None
         if process is not None:
             process.kill()
+
+
+def _ended(gateway: Any, patience: float) -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - importing pyspark takes a second
+
+    # PySpark would hand the next context to the JVM that ends here, or take the one that died with it for active.
+    for reference in ("_gateway", "_jvm", "_active_spark_context"):
+        setattr(SparkContext, reference, None)
+    with contextlib.suppress(Exception):  # the JVM may be gone already, which is what is wanted
+        gateway.shutdown()
+    process = gateway.proc
+    if process is None:
+        return
+    process.stdin.close()  # it ends when this pipe does
+    try:
+        process.wait(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _temporary(conf: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The configuration with what Spark and its libraries write for a while in this folder; the user's own wins."""
+    java = f"{shlex.quote(f'-Djava.io.tmpdir={folder}')} {conf.get(JAVA_OPTIONS, '')}".rstrip()
+    return {"spark.local.dir": str(folder), **conf, JAVA_OPTIONS: java}
 
 
 def keep_secrets() -> None:

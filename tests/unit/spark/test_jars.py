@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,43 @@ def test_what_was_pinned_is_compared(java: Path, tmp_path: Path, monkeypatch: py
     with pytest.raises(EnvironmentMissing, match="not the one that was pinned"):
         jars.resolve(["org:thing:1"], tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_jar_is_compared_at_use_once_a_change(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that was copied by hand; a damaged one is named and fetched again."""
+    (java / "answer").write_bytes(b"jar")
+    monkeypatch.setitem(jars.SHA256, "org:thing:1", hashlib.sha256(b"jar").hexdigest())
+    cache, told = tmp_path / "cache", []
+    cache.mkdir()
+    jar = cache / "thing-1.jar"
+    jar.write_bytes(b"jar")
+    assert jars.resolve(["org:thing:1"], cache, told.append) == (jar,)
+    note = (cache / ".thing-1.jar.checked").stat()
+    assert jars.resolve(["org:thing:1"], cache, told.append) == (jar,)
+    assert (cache / ".thing-1.jar.checked").stat() == note, "it was hashed once"
+    assert (told, (java / "calls").exists()) == ([], False)
+
+    jar.write_bytes(b"jam")  # of the same size
+    jars.resolve(["org:thing:1"], cache, told.append)
+    assert jar.read_bytes() == b"jar"
+    assert len(told) == 1
+    assert f"{jar} is damaged" in told[0]
+    assert "fetching it again" in told[0]
+    assert {path.name for path in cache.iterdir()} == {"thing-1.jar", ".thing-1.jar.checked"}
+
+    jar.write_bytes(b"ja")
+    (java / "answer").unlink()
+    with pytest.raises(EnvironmentMissing, match=r"thing-1.jar is damaged, .* and could not be fetched"):
+        jars.resolve(["org:thing:1"], cache)
+
+
+def test_a_damaged_note_is_no_proof(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (java / "answer").write_bytes(b"jar")
+    monkeypatch.setitem(jars.SHA256, "org:thing:1", hashlib.sha256(b"jar").hexdigest())
+    (tmp_path / ".thing-1.jar.checked").write_bytes(b"\xff\x00")
+    (tmp_path / "thing-1.jar").write_bytes(b"jam")
+    jars.resolve(["org:thing:1"], tmp_path)
+    assert (tmp_path / "thing-1.jar").read_bytes() == b"jar"
 
 
 @pytest.mark.usefixtures("java")

@@ -6,9 +6,6 @@ An event with a value that does not fit its type is refused; the value never bec
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +16,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.output_functions import stored
 from tidegate.dialects.spark import Spark
 from tidegate.sources.change_log.slot.events import Event
+from tidegate.spark import temporary
 from tidegate.spark.dataframe_ops import DELETED, ORDER
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK = 20_000
-STALE_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -36,20 +33,16 @@ def spooled(session: SparkSession, found: Iterator[Event], schema: Schema, place
     A session that does not share this machine's files is handed them in memory.
 
     Args:
-        place: the folder in which files are made, and those that a killed run left a day ago are dropped.
+        place: the folder in which files are made, and in which those that a killed run left are removed.
     """
     if not _shares_files(session):
         import pyarrow as pa  # noqa: PLC0415 - a run that moves nothing does not need it
 
         yield _typed(session.createDataFrame(pa.concat_tables(_tables(found, schema))), schema)
         return
-    place.mkdir(parents=True, exist_ok=True)
-    for left in place.iterdir():
-        if time.time() - left.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=place) as folder:
-        _write(_tables(found, schema), Path(folder))
-        yield _typed(session.read.schema(_ddl(schema)).parquet(Path(folder).resolve().as_uri()), schema)
+    with temporary.folder(place) as folder:
+        _write(_tables(found, schema), folder)
+        yield _typed(session.read.schema(_ddl(schema)).parquet(folder.resolve().as_uri()), schema)
 
 
 def _tables(found: Iterator[Event], schema: Schema) -> Iterator[pa.Table]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -11,6 +10,8 @@ from typing import Any, Self
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidegate.spark import temporary
 
 KEY = "__key"
 MOST = 500_000
@@ -78,7 +79,7 @@ class LatestRows:
 
     def _spill(self, rows: pa.Table) -> None:
         if self._folder is None:
-            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-")))
+            self._folder = self._stack.enter_context(temporary.folder())
             for number in range(BUCKETS):
                 file = self._stack.enter_context(pa.OSFile(str(self._folder / str(number)), "wb"))
                 self._aside.append(self._stack.enter_context(pa.ipc.new_stream(file, rows.schema)))
