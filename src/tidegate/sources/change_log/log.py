@@ -16,7 +16,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.log import Lag, LogSpan, Message
 from tidegate.core.plan import Prune
-from tidegate.core.ports.capabilities import DetectsRestore, Log
+from tidegate.core.ports.capabilities import Log
 from tidegate.core.ports.envelope import MessageEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
@@ -57,11 +57,6 @@ class OpenLog(Log, Protocol):
         values: bool,  # noqa: ARG002
     ) -> tuple[Fingerprint, Fingerprint] | None:
         """See `Log.read_twice`."""
-        return None
-
-    @property
-    def restore(self) -> DetectsRestore | None:
-        """Detection that the server which writes the log was restored from a backup."""
         return None
 
     @abstractmethod
@@ -120,11 +115,6 @@ class LogProbe(Probe):
     def log(self) -> Log:
         """Its own."""
         return self
-
-    @property
-    def restore(self) -> DetectsRestore | None:
-        """That of the log."""
-        return self.opened.restore
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
         """What lies after a position."""

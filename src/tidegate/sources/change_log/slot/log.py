@@ -23,7 +23,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import Lag, LogSpan
-from tidegate.core.ports.capabilities import DetectsRestore
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
@@ -76,11 +75,6 @@ class SlotLog(OpenLog):
     def clock(self) -> int | None:
         """The end of the write-ahead log."""
         return self._table.clock()
-
-    @property
-    def restore(self) -> DetectsRestore | None:
-        """That of the table, which is on the same server."""
-        return self._table.restore
 
     def schema(self) -> Schema:
         """The columns of the table."""
