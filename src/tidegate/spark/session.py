@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 import threading
@@ -263,6 +264,8 @@ class Sessions:
         conf |= {key: value for lake in self._lakes for key, value in lake.items() if self._masks.hide(key, value)}
         java = ["-Duser.timezone=UTC", *(java_options.lasting(self._conf) if lasting else [])]
         if self._local:
+            if mask := os.environ.get("TIDEGATE_UMASK"):
+                conf["spark.hadoop.fs.permissions.umask-mode"] = mask
             if LOCAL_FILES in self._jars:
                 for catalog in (key for lake in self._lakes for key, value in lake.items() if value == ICEBERG_CATALOG):
                     conf |= local_files(catalog)
