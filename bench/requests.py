@@ -1,7 +1,7 @@
 """A load through the service while its pages are asked for all the time, against the same load alone.
 
-Needs `wrk`, which asks over a few connections as fast as it is answered, at the lowest priority: on a machine of its
-own it would take nothing from the load.
+Needs `hey`, which asks a thousand times a second, half of it each page, at the lowest priority: on a machine of its own
+it would take nothing from the load.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from bench.service import serving
 from bench.source import Orders
 
 TOKEN = "of-the-benchmark"
-PORT = 8477
+PORT = 8497
 PAGES = {"metrics": "/metrics", "overview": "/"}
 STREAMS = 50
+CONNECTIONS = 4
+"""To each page."""
+A_SECOND = 500
+"""Requests for each page."""
 MOST = 1.1
 """Times as long as alone: the requests may slow a load by a tenth."""
 
 
 @dataclass(kw_only=True)
 class Asking:
-    """One `wrk` for each page, from the start of a load to its end."""
+    """One `hey` for each page, from the start of a load to its end."""
 
     served: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in PAGES})
     _at_work: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
@@ -39,35 +43,27 @@ class Asking:
         """Asks from now on."""
         for name, path in PAGES.items():
             address = f"http://127.0.0.1:{PORT}{path}"
-            command = [
-                "nice",
-                "-n",
-                "19",
-                "wrk",
-                "-t1",
-                "-c4",
-                "-d600s",
-                "-H",
-                f"Authorization: Bearer {TOKEN}",
-                address,
-            ]
+            pace = f"-z 600s -c {CONNECTIONS} -q {A_SECOND // CONNECTIONS}"
+            sent = ["-H", f"Authorization: Bearer {TOKEN}", address]
+            command = ["nice", "-n", "19", "hey", *pace.split(), *sent]
             self._at_work[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def end(self) -> None:
         """Keeps how many requests a second were answered; raises WrongResult where one was refused."""
-        for name, process in self._at_work.items():
+        for process in self._at_work.values():
             process.send_signal(signal.SIGINT)
+        for name, process in self._at_work.items():
             said, _ = process.communicate(timeout=30)
             found = re.search(r"Requests/sec:\s+([\d.]+)", said)
-            if found is None or "Non-2xx" in said:
-                raise WrongResult(f"wrk: {said}")
+            if found is None or set(re.findall(r"\[(\d+)\]\t", said)) != {"200"}:
+                raise WrongResult(f"hey: {said}")
             self.served[name].append(float(found[1]))
 
 
 def run(orders: Orders, work: Path, pairs: int) -> Result:
     """Both load the whole table by a stream of their own, after a few rows have changed."""
-    if shutil.which("wrk") is None:
-        raise WrongResult("there is no `wrk`")
+    if shutil.which("hey") is None:
+        raise WrongResult("there is no `hey`")
     os.environ["TIDEGATE_DASHBOARD_TOKEN"] = TOKEN
     whole = {"source": {"connection": "shop", "table": "orders"}, "strategy": "full", "write": "replace"}
     names = ("alone", "beside", *(f"other_{number}" for number in range(STREAMS - 2)))
