@@ -24,6 +24,8 @@ VOUCHER = ("total", "ledger")
 """Sum and digest of the partitions that are in the table, see `Ledger`."""
 BEGIN = "begin"
 """From where on the table holds the source's rows, as `{"column": …, "value": …}`."""
+LOOKBACK = "lookback"
+"""The option that says from where on partitions were compared; absent where all of them were."""
 CURSOR = "cursor"
 """The columns by which rows were ordered."""
 COLUMNS = "columns"
@@ -97,6 +99,17 @@ def method_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """How the table was partitioned when it was compared last, as `Grouping.to_dict`; None where it was not."""
     found: Mapping[str, Any] | None = state.get(METHOD)
     return found
+
+
+def described_method(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`method_of` with the lookback, for people and their queries."""
+    method = method_of(state)
+    return None if method is None else {**method, **({LOOKBACK: state[LOOKBACK]} if LOOKBACK in state else {})}
+
+
+def without_lookback(method: Mapping[str, Any]) -> dict[str, Any]:
+    """The method of `described_method`."""
+    return {name: value for name, value in method.items() if name != LOOKBACK}
 
 
 def begin_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from tidegate.config import Config
-from tidegate.core.changes import Action
+from tidegate.core.changes import Action, Part
 from tidegate.core.display import Shown
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
@@ -66,10 +66,15 @@ class ChecksumTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTasks:
-    """The tasks of one stream; with an `error` nobody could ask for them."""
+    """The tasks of one stream; with an `error` nobody could ask for them.
+
+    Args:
+        skipped: the partitions that were compared and are equal, with the action `SKIP`; they are no tasks.
+    """
 
     stream: str
     tasks: tuple[ChecksumTask, ...] = ()
+    skipped: tuple[ChecksumTask, ...] = ()
     notes: tuple[str, ...] = ()
     error: Problem | None = None
 
@@ -175,7 +180,8 @@ def _of_stream(stream: Stream, context: RunContext, *, validate_only: bool) -> S
     held = _existing(stream, context)
     try:
         with _recorded(stream, context, record=not validate_only and held is None) as payload:
-            tasks, notes = _asked(stream, context)
+            found = _asked(stream, context)
+            tasks = found.tasks
             if held is not None:
                 tasks = _blocked(tasks, Obstacle.EXISTING_TASKS, held)
             if validate_only:
@@ -184,7 +190,7 @@ def _of_stream(stream: Stream, context: RunContext, *, validate_only: bool) -> S
             payload.update({"tasks_generated": len(tasks), **{f"tasks_{name}": n for name, n in counted.items()}})
     except TidegateError as error:
         return StreamTasks(stream=stream.name, error=failure(stream, error, context.redact).error)
-    return StreamTasks(stream=stream.name, tasks=tasks, notes=notes)
+    return replace(found, tasks=tasks)
 
 
 def _existing(stream: Stream, context: RunContext) -> str | None:
@@ -204,11 +210,11 @@ def _recorded(stream: Stream, context: RunContext, *, record: bool) -> AbstractC
     return context.registry.task(stream.uid, "get_checksums")
 
 
-def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...], tuple[str, ...]]:
-    """The partitions that differ, and what people should know of them."""
+def _asked(stream: Stream, context: RunContext) -> StreamTasks:
+    """The partitions that were compared, and what people should know of them."""
     compared = stream.strategy.partitions
     if compared is None:  # the scope holds no others
-        return (), ()
+        return StreamTasks(stream=stream.name)
     table = stream.format.state(stream.target, stream.uid)
     recovered = recovery.found(stream, context, table)
     stream = retention.applied(stream, recovered.since, context)
@@ -216,26 +222,32 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
         reason = compared.unpartitioned(probe.schema())
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS
-            return (ChecksumTask(extract_group_id=None, action=None, rows=None, obstacle=obstacle, reason=reason),), ()
+            task = ChecksumTask(extract_group_id=None, action=None, rows=None, obstacle=obstacle, reason=reason)
+            return StreamTasks(stream=stream.name, tasks=(task,))
         # A partition that is too large is reported here, not refused.
         asking = replace(stream, strategy=compared.unlimited())
         journal = Journal(stream=stream.name)
         work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, recovered=recovered)
         changes, ledger = detect.detect(work)
         notes = probe.notes()
-    if changes is None:
-        return (), notes
-    tasks = tuple(
-        ChecksumTask(extract_group_id=part.slice.label, action=part.action, rows=part.rows)
-        for part in changes.parts
-        if part.action is not Action.SKIP
-    )
+        if changes is None:
+            return StreamTasks(stream=stream.name, skipped=_tasks(compared.equal(probe, ledger)), notes=notes)
+    tasks = _tasks(part for part in changes.parts if part.action is not Action.SKIP)
     large = [task for task in tasks if (task.rows or 0) > compared.max_rows]
     if large:
         too_large = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
         tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{too_large}{compared.max_rows}")
     unknown = (UNKNOWN,) if recovered.loaded is not None and not ledger.entries else ()
-    return tasks, (*notes, *changes.notes, *unknown)
+    return StreamTasks(
+        stream=stream.name,
+        tasks=tasks,
+        skipped=_tasks(part for part in changes.parts if part.action is Action.SKIP),
+        notes=(*notes, *changes.notes, *unknown),
+    )
+
+
+def _tasks(parts: Iterable[Part]) -> tuple[ChecksumTask, ...]:
+    return tuple(ChecksumTask(extract_group_id=part.slice.label, action=part.action, rows=part.rows) for part in parts)
 
 
 def _blocked(tasks: Sequence[ChecksumTask], obstacle: Obstacle, reason: str) -> tuple[ChecksumTask, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-from tidegate.core.changes import Action, ChangeSet
+from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.display import Shown
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
@@ -106,21 +106,24 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             work = type_changes.escalated(work)
             changes, ledger = detect.detect(work)
             work, changes = key_diff.watch(work, changes)
+            if changes is not None and not changes.slices and changes.parts:
+                changes = None  # they were compared, and none of them differs
             if changes is not None:
                 delete_guard.guard(work, changes)
             plan = _plan(work, changes, ledger)
+            slices = _slices(changes) if changes is not None else _equal(work, ledger)
             why = changes.notes if changes else _unchanged(work)
             notes = (*probe.notes(), *why, *_layout(stream), *retention.notes(stream, context.now()))
     except TidegateError as error:
         failed = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=failed.result, error=failed.error)
     if changes is None or plan is None:
-        return StreamPlan(**about, outcome="unchanged", position=_position(recovered), notes=notes)
+        return StreamPlan(**about, outcome="unchanged", position=_position(recovered), slices=slices, notes=notes)
     return StreamPlan(
         **about,
         outcome="changed",
         position=_position(recovered),
-        slices=tuple(_slices(changes)),
+        slices=slices,
         rows=changes.rows,
         bytes=changes.bytes,
         schema_changes=tuple(asdict(change) for change in plan.evolution.seen),
@@ -166,20 +169,11 @@ def _position(recovered: RecoveryState) -> dict[str, Any] | None:
     return recovered.since.to_dict() if recovered.since else None
 
 
-def _slices(changes: ChangeSet) -> list[PlannedSlice]:
+def _slices(changes: ChangeSet) -> tuple[PlannedSlice, ...]:
     if changes.parts:
-        return [
-            PlannedSlice(
-                slice=part.slice.label,
-                action=part.action,
-                reason=REASONS[part.action],
-                rows=part.rows,
-                bytes=part.bytes,
-            )
-            for part in changes.parts
-        ]
+        return tuple(_slice(part) for part in changes.parts)
     alone = len(changes.slices) == 1
-    return [
+    return tuple(
         PlannedSlice(
             slice=part.label,
             action=Action.LOAD,
@@ -188,4 +182,15 @@ def _slices(changes: ChangeSet) -> list[PlannedSlice]:
             bytes=changes.bytes if alone else None,
         )
         for part in changes.slices
-    ]
+    )
+
+
+def _equal(work: LoadContext, ledger: Ledger) -> tuple[PlannedSlice, ...]:
+    """The partitions of a table in which none differs."""
+    compared = work.stream.strategy.partitions
+    return tuple(_slice(part) for part in compared.equal(work.probe, ledger)) if compared is not None else ()
+
+
+def _slice(part: Part) -> PlannedSlice:
+    reason = REASONS[part.action]
+    return PlannedSlice(slice=part.slice.label, action=part.action, reason=reason, rows=part.rows, bytes=part.bytes)

@@ -12,7 +12,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.report import StreamReport
 from tidegate.registry import recent
 from tidegate.registry.reader import RegistryReader
-from tidegate.registry.values import StreamStatus
+from tidegate.registry.values import PartitionDay, StreamStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,20 @@ class StreamSavings(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavingsReport(StreamReport[StreamSavings]):
-    """The savings of streams since a time."""
+    """The savings of streams since a time.
+
+    Args:
+        days: of the streams that are loaded by checksum, what was found in their partitions, newest first.
+    """
 
     since: datetime
     streams: tuple[StreamSavings, ...]
+    days: tuple[PartitionDay, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `savings --json`."""
-        return {"since": self.since.isoformat(), "streams": [stream.to_dict() for stream in self.streams]}
+        streams, days = [stream.to_dict() for stream in self.streams], [asdict(day) for day in self.days]
+        return {"since": self.since.isoformat(), "streams": streams, "days": days}
 
 
 def savings(
@@ -89,7 +95,9 @@ def savings(
     uids = [each.uid for each in streams]
     read = registry.ask(lambda connection: recent.reading(connection, uids, since))
     pace = registry.ask(lambda connection: recent.largest_reads(connection, uids, since))
-    return SavingsReport(since=since, streams=tuple(_savings(each, read, pace, tables) for each in streams))
+    days = registry.ask(lambda connection: recent.partition_days(connection, uids, since))
+    saved = tuple(_savings(each, read, pace, tables) for each in streams)
+    return SavingsReport(since=since, streams=saved, days=tuple(days))
 
 
 def _savings(

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, sel
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
-from tidegate.core.position_state import method_of
+from tidegate.core.position_state import described_method, method_of, without_lookback
 from tidegate.core.slices import WHOLE_LABEL
 from tidegate.errors import RegistryError
 from tidegate.registry import streams
@@ -67,6 +67,8 @@ def keep(
         if stored.get(label) != (str(entry.fingerprint), method)
     ]
     _put(connection, object_id, method, rows, now)
+    if without_lookback(_described(connection, object_id)) != method:
+        _describe(connection, object_id, method)
 
 
 def keep_quick(connection: Connection, uid: str, hashes: Mapping[str, str]) -> None:
@@ -98,6 +100,7 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
         if part["fingerprint"]["rows"]
     ]
     _put(connection, object_id, method, rows, now)
+    _describe(connection, object_id, described_method(changes["state"]))
 
 
 def _put(
@@ -114,8 +117,15 @@ def _put(
         connection.execute(insert(checksums), new)
     if old:
         connection.execute(update(checksums).where(*_at(object_id)), old)
+
+
+def _described(connection: Connection, object_id: int) -> Mapping[str, Any]:
     of_stream = object_info.c.object_id == object_id
-    connection.execute(update(object_info).where(of_stream).values(checksum_method=method))
+    return connection.scalar(select(object_info.c.checksum_method).where(of_stream)) or {}
+
+
+def _describe(connection: Connection, object_id: int, method: Mapping[str, Any] | None) -> None:
+    connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(checksum_method=method))
 
 
 def _drop(connection: Connection, object_id: int, labels: Sequence[str]) -> None:

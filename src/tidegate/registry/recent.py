@@ -25,18 +25,15 @@ from tidegate.registry.tables import (
     status_change_log,
     tasks,
 )
-from tidegate.registry.values import GOOD, RUNNING_OUTCOME, Status
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME, PartitionDay, Status
 
 Days: TypeAlias = "dict[str, dict[str, tuple[int, int]]]"
 
 
 def activity(connection: Connection, uids: Sequence[str], since: datetime) -> Days:
     """By stream and day in ISO 8601: the rows that moved, and the runs that did not end well."""
-    sqlite = connection.dialect.name == "sqlite"
     at = runs.c.started_ts
-    day: ColumnElement[Any] = (
-        func.substr(type_coerce(at, String), 1, 10) if sqlite else func.to_char(func.timezone("UTC", at), "YYYY-MM-DD")
-    )
+    day = _day(connection, at)
     bad = runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
     query = (
         select(object_info.c.uid, day.label("day"), func.sum(runs.c.row_count), func.count().filter(bad))
@@ -48,6 +45,13 @@ def activity(connection: Connection, uids: Sequence[str], since: datetime) -> Da
     for uid, name, rows, failed in connection.execute(query):
         found[uid][name] = (int(rows or 0), int(failed))
     return found
+
+
+def _day(connection: Connection, at: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The day of a time in UTC, in ISO 8601."""
+    if connection.dialect.name == "sqlite":
+        return func.substr(type_coerce(at, String), 1, 10)
+    return func.to_char(func.timezone("UTC", at), "YYYY-MM-DD")
 
 
 def last_successes(connection: Connection, uids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -248,6 +252,30 @@ def reading(connection: Connection, uids: Sequence[str], since: datetime) -> dic
         row[0]: (int(row[1]), int(row[2] or 0), int(row[3] or 0), float(row[4] or 0))
         for row in connection.execute(query)
     }
+
+
+def partition_days(connection: Connection, uids: Sequence[str], since: datetime) -> list[PartitionDay]:
+    """What runs found in partitions that they compared, by day and stream, newest first."""
+    at = tasks.c.start_ts
+    day = _day(connection, at)
+    payload = tasks.c.result_payload
+    load, reload, delete, skip = (
+        func.coalesce(payload["actions"][action].as_integer(), 0) for action in ("LOAD", "RELOAD", "DELETE", "SKIP")
+    )
+    sums = (load + reload + delete, skip, payload["rows"].as_integer(), payload["rows_skipped"].as_integer())
+    of_runs = (tasks.c.task_type == "get_checksums", tasks.c.status_cd == Status.OK, tasks.c.run_id.is_not(None))
+    query = (
+        select(day.label("day"), object_info.c.object_name, func.count(), *(func.sum(each) for each in sums))
+        .join(object_info, object_info.c.object_id == tasks.c.target_object_id)
+        .where(object_info.c.uid.in_(uids), at >= since, *of_runs)
+        .group_by(day, object_info.c.object_name)
+        .order_by(day.desc(), object_info.c.object_name)
+    )
+    fields = ("partitions_loaded", "partitions_skipped", "rows_loaded", "rows_skipped")
+    return [
+        PartitionDay(day=of, stream=stream, runs=number, **{f: int(v or 0) for f, v in zip(fields, found, strict=True)})
+        for of, stream, number, *found in connection.execute(query)
+    ]
 
 
 def backfill_progress(connection: Connection, limit: int = 50) -> list[Row[Any]]:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"

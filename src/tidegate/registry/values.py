@@ -244,6 +244,24 @@ class TaskRecord(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDay:
+    """What the runs of a day (UTC, in ISO 8601) found in the partitions of a stream.
+
+    Args:
+        partitions_loaded, rows_loaded: of partitions that differed; rows are those at the source.
+        partitions_skipped, rows_skipped: of partitions that were compared and equal.
+    """
+
+    day: str
+    stream: str
+    runs: int
+    partitions_loaded: int
+    partitions_skipped: int
+    rows_loaded: int
+    rows_skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChange:
     """One row of `status_change_log`: a status of a stream or slice, or a move of the position."""
 

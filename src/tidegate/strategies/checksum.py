@@ -21,7 +21,7 @@ from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.position_state import BEGIN, begin_of
+from tidegate.core.position_state import BEGIN, LOOKBACK, begin_of
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
@@ -163,33 +163,50 @@ class Checksum(Strategy):
             *self._compared(found, quick or {}, known),
             *self._removed_partitions(seen, known, grouping, column, fence),
         )
+        moved = tuple(part for part in parts if part.action is not Action.SKIP)
+        if not moved and all(part.quick is None for part in parts):
+            parts = ()  # nothing to load and no quick hash to remember
         if not parts and since is None:
             # Nothing within the lookback: an empty table, whatever lies before it.
-            parts = (Part(slice=fence or Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
+            moved = parts = (Part(slice=fence or Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
         if not parts and (kept is not None or since is None or since.state.get("total") == str(Fingerprint())):
             return None
-        self._refuse_large(parts, grouping)
-        counts = {action: sum(part.action is action for part in parts) for action in Action}
-        summary = ", ".join(
-            f"{count} to {action.lower()}" for action, count in counts.items() if count and action is not Action.SKIP
-        )
-        moved = {part.slice for part in parts if part.action is not Action.SKIP}
+        self._refuse_large(moved, grouping)
+        counts = {action: sum(part.action is action for part in moved) for action in Action}
+        summary = ", ".join(f"{count} to {action.lower()}" for action, count in counts.items() if count)
+        slices = tuple(part.slice for part in moved)
         return ChangeSet(
-            slices=tuple(part.slice for part in parts if part.action is not Action.SKIP),
+            slices=slices,
             effect=Mirror(of=grouping, moves=fence is not None),
-            state={"method": grouping.to_dict(), **_begin(since, fence)},
-            rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
+            state={
+                "method": grouping.to_dict(),
+                **_begin(since, fence),
+                **({LOOKBACK: self.lookback} if self.lookback else {}),
+            },
+            rows=sum(part.rows or 0 for part in moved),
             bytes=None,
             reason=f"partitions whose checksum differs: {summary}" if summary else "the table's contents are unknown",
             parts=parts,
-            observed=Observed(skipped=len(seen - moved)),
-            notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
+            observed=Observed(skipped=len(seen.difference(slices))),
+            notes=advice(grouping, [part.rows or 0 for part in moved]) if moved else (),
         )
 
     @property
     def partitions(self) -> Checksum:
         """This strategy itself."""
         return self
+
+    def equal(self, probe: Probe, kept: Ledger) -> tuple[Part, ...]:
+        """Every partition that is compared, of a table where `detect` found none that differs from `kept`."""
+        grouping = self.grouping(probe)
+        column = self._column(probe, grouping)
+        fence = self._fence(probe, grouping, column)
+        known = {grouping.part(grouping.bucket(label), column): entry for label, entry in kept.entries.items()}
+        return tuple(
+            Part(slice=part, action=Action.SKIP, fingerprint=known[part].fingerprint)
+            for part in sorted(known, key=_order)
+            if fence is None or _within(part, fence)
+        )
 
     def unlimited(self) -> Checksum:
         """The same strategy without the limit of `max_rows`."""
@@ -278,14 +295,17 @@ class Checksum(Strategy):
     def _compared(
         self, found: Mapping[Slice, Fingerprint], quick: Mapping[Slice, str], known: Mapping[str, Entry]
     ) -> Iterator[Part]:
-        for part in sorted(found, key=_order):
-            entry, now = known.get(part.label), found[part]
-            if entry is None:
+        for part in sorted({**quick, **found}, key=_order):
+            entry, now = known.get(part.label), found.get(part)
+            if now is None:  # it was not asked for: its quick hash is that of the last load
+                if entry is not None and entry.quick == quick[part]:
+                    yield Part(slice=part, action=Action.SKIP, fingerprint=entry.fingerprint)
+            elif entry is None:
                 yield Part(slice=part, action=Action.LOAD, fingerprint=now, quick=quick.get(part))
             elif entry.fingerprint != now:
                 yield Part(slice=part, action=Action.RELOAD, fingerprint=now, quick=quick.get(part))
-            elif part in quick:  # equal, and from now on its quick hash will say so
-                yield Part(slice=part, action=Action.SKIP, fingerprint=now, quick=quick[part])
+            else:  # equal, and from now on its quick hash will say so
+                yield Part(slice=part, action=Action.SKIP, fingerprint=now, quick=quick.get(part))
 
     def _removed_partitions(
         self,

@@ -1,5 +1,6 @@
 """The queries of the documents, asked of a registry that watched four real days, on each database."""
 
+import json
 import re
 from pathlib import Path
 
@@ -51,6 +52,28 @@ def shop(tmp_path):
     return shop
 
 
+def nothing_differs(workspace, run, ask, moved):
+    """What is said of the partitions that are equal."""
+    with workspace.project() as project:
+        (equal,) = project.plan().streams
+        assert (equal.outcome, {part.action for part in equal.slices}) == ("unchanged", {"SKIP"})
+        assert [(part.slice, part.rows) for part in equal.slices] == [
+            *((f"2025010{day}", 2) for day in range(2, 8)),
+            ("20250108", 3),
+            ("20250109", 1),
+        ]
+        (tasks,) = project.checksum_tasks("shop", ["transactions"]).streams
+        assert (tasks.tasks, [task.rows for task in tasks.skipped]) == ((), [2] * 6 + [3, 1])
+    assert run().outcome == "unchanged"
+    with workspace.project() as project:
+        (day,) = project.savings().days
+        assert (day.stream, day.runs, day.partitions_loaded, day.partitions_skipped) == ("transactions", 3, 9, 6 + 8)
+        assert (day.rows_loaded, day.rows_skipped) == (14 + 4, 12 + 16)
+    ingested = ask("everything that was loaded, slice by slice")
+    assert [(row.extract_group_id, row.load_action, row.row_count) for row in ingested[:2]] == moved[:2]
+    assert len(ingested) == 9
+
+
 def test_four_days(tmp_path, shop, url, raw, ask, spark):
     workspace = Workspace(folder=tmp_path)
     workspace.write({"transactions": STREAM}, connections={"shop": {"url": shop.url}}, registry=url)
@@ -76,6 +99,7 @@ def test_four_days(tmp_path, shop, url, raw, ask, spark):
     assert moved[:2] == [("20250109", "LOAD", 1), ("20250108", "RELOAD", 3)]
     assert {row.status_cd for row in hour} == {"OK"}
     assert [row.task_type for row in hour].count("get_checksums") == 2
+    nothing_differs(workspace, run, ask, moved)
 
     shop.sql("insert into transactions values (8, '2025-01-05', 5), (20, '2025-01-10', 5)")
     assert run().error.code == "duplicate_keys"
@@ -98,6 +122,9 @@ def test_four_days(tmp_path, shop, url, raw, ask, spark):
     assert all(0 <= seconds < 600 for seconds in durations)
     with raw.connect() as connection:
         origin = connection.execute(text("SELECT system_name, source_object_name FROM object_info")).one()
+        method = connection.execute(text("SELECT checksum_method FROM object_info")).scalar()
+        method = json.loads(method) if isinstance(method, str) else method
+        assert method == {"type": "by_date", "column_name": "day", "period": "day", "lookback": "20250102"}
         steps = text("SELECT old_status, new_status FROM status_change_log WHERE extract_group_id = '20250108'")
         assert tuple(origin) == ("shop", "transactions")
         assert sorted(map(tuple, connection.execute(steps))) == sorted(

@@ -112,13 +112,14 @@ class Lake:
         return self.strategy.detect(self.table, self.position, self.ledger)  # type: ignore[arg-type]
 
     def run(self) -> dict[str, str]:
-        """One load: each part that was named, with what is done about it."""
+        """One load: each part that is moved, or whose quick hash is learned, with what is done about it."""
         changes = self.detect()
         if changes is None:
             return {}
         assert changes.slices == tuple(part.slice for part in changes.parts if part.action is not Action.SKIP)
         assert changes.rows == sum(part.rows or 0 for part in changes.parts if part.action is not Action.SKIP)
-        ledger = (self.ledger or Ledger()).loaded(changes.parts)
+        told = [part for part in changes.parts if part.action is not Action.SKIP or part.quick is not None]
+        ledger = (self.ledger or Ledger()).loaded(told)
         self.ledger = ledger
         self.position = Position(
             sequence=self.position.sequence + 1 if self.position else 1,
@@ -127,7 +128,7 @@ class Lake:
             state={**changes.state, **ledger.voucher()},
             schema=self.table.columns.digest,
         )
-        return {part.slice.label: str(part.action) for part in changes.parts}
+        return {part.slice.label: str(part.action) for part in told}
 
     def replace(self, **options: object) -> None:
         """The strategy with other options."""

@@ -42,7 +42,10 @@ def test_what_is_new_changed_gone_and_equal() -> None:
     assert changes is not None
     assert [(part.slice.label, part.action, part.rows) for part in changes.parts] == [
         ("20250310", Action.RELOAD, 2),
+        ("20250311", Action.SKIP, 2),
+        ("20250312", Action.SKIP, 2),
         ("20250313", Action.LOAD, 1),
+        ("~N", Action.SKIP, 1),
         ("20250309", Action.DELETE, 0),
     ]
     assert isinstance(changes.effect, Mirror)
@@ -219,6 +222,25 @@ def test_an_equal_quick_hash_asks_for_no_fingerprint() -> None:
     assert one.run() == {"20250310": "RELOAD", "20250313": "LOAD", "20250309": "DELETE"}
     assert one.run() == {}
     assert one.table.asked == [("quick_hashes",)]
+
+
+@pytest.mark.parametrize("prefilter", [False, True])
+def test_partitions_that_are_equal_are_named_beside_those_that_are_not(prefilter: bool) -> None:
+    one = lake(replace(BY_DAY, prefilter=prefilter), hashes=True)
+    one.run()
+    one.table.put(2, day="2025-03-10", code="changed")
+    changes = one.detect()
+    assert changes is not None
+    assert {part.slice.label: str(part.action) for part in changes.parts} == {
+        "20250309": "SKIP",
+        "20250310": "RELOAD",
+        "20250311": "SKIP",
+        "20250312": "SKIP",
+        "~N": "SKIP",
+    }
+    assert [part.rows for part in changes.parts] == [
+        one.ledger.entries[part.slice.label].fingerprint.rows for part in changes.parts
+    ]
 
 
 def test_a_quick_hash_that_is_not_known_decides_nothing() -> None:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count
+from tidegate.core.display import counted
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def checksum_tasks(
     ] = None,
     force: Annotated[bool, Option("--force", help="List every checksum stream of the connection.")] = False,
     validate_only: Annotated[bool, Option("--validate-only", help="Record nothing in the registry.")] = False,
+    skipped: Annotated[bool, Option("--skipped", help="List the partitions that are equal, too.")] = False,
 ) -> int:
     """Lists the partitions that a run would load now.
 
@@ -40,7 +42,7 @@ def checksum_tasks(
     if shell.as_json:
         shell.document({**found.to_dict(), "exit_code": exit_code})
     else:
-        _tell(shell, found)
+        _tell(shell, found, skipped=skipped)
     return exit_code
 
 
@@ -67,7 +69,7 @@ def _identifiers(streams: list[str] | None, tables: list[str] | None, *, force: 
     return wanted
 
 
-def _tell(shell: Shell, found: ChecksumTasks) -> None:
+def _tell(shell: Shell, found: ChecksumTasks, *, skipped: bool) -> None:
     rows = (
         (
             stream.stream,
@@ -77,10 +79,12 @@ def _tell(shell: Shell, found: ChecksumTasks) -> None:
             task.obstacle or "-",
         )
         for stream in found.streams
-        for task in stream.tasks
+        for task in (*stream.tasks, *(stream.skipped if skipped else ()))
     )
     shell.table(Table(columns=("stream", "partition", "action", "rows", "not inserted due to"), rows=tuple(rows)))
-    shell.result(f"{found.tasks_generated} tasks generated, {found.tasks_inserted} inserted")
+    equal = sum(len(stream.skipped) for stream in found.streams)
+    told = f", {counted(equal, 'partition')} skipped" if equal else ""
+    shell.result(f"{found.tasks_generated} tasks generated, {found.tasks_inserted} inserted{told}")
     for stream in found.streams:
         for reason in dict.fromkeys(task.reason for task in stream.tasks if task.reason):
             shell.result(f"{stream.stream}: {reason}")

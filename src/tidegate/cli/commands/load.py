@@ -211,8 +211,12 @@ def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
     known += [size(plan.bytes)] if plan.bytes is not None else []
     amount = "".join(f", {each}" for each in known) if plan.outcome == "changed" else ""
     shell.result(f"{plan.stream} -> {plan.target}: {plan.outcome} ({plan.strategy}{amount})")
+    skipped = [part for part in plan.slices if part.action == "SKIP"]
     for part in plan.slices:
-        shell.result(f"  {part.action} {part.slice}: {part.reason}")
+        if part.action != "SKIP":
+            shell.result(f"  {part.action} {part.slice}: {part.reason}")
+    if skipped:
+        shell.result(f"  SKIP {counted(len(skipped), 'partition')}: nothing in them differs from what was loaded")
     for change in plan.schema_changes:
         types = " to ".join(filter(None, (change["old"], change["new"])))
         shell.result(f"  column {change['column']}: {change['kind']} ({types})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.engine.proof import StreamProof
+    from tidegate.registry.values import PartitionDay
 
 COLUMNS = ("stream", "proven", "when", "level", "version", "loaded through", "except", "repaired")
 
@@ -71,6 +73,9 @@ def savings(
     select: Select = None,
     exclude: Exclude = None,
     days: Annotated[int, Option(min=1, metavar="N", help="Look at the runs of this many days.")] = 30,
+    by_day: Annotated[
+        bool, Option("--by-day", help="Show the partitions that were loaded and skipped on each day.")
+    ] = False,
 ) -> int:
     """Shows what the runs read, against a full reload in place of each of them.
 
@@ -80,6 +85,9 @@ def savings(
         report = project.savings(*(streams or ()), days=days, select=select, exclude=exclude)
     if shell.as_json:
         shell.document(report.to_dict())
+        return 0
+    if by_day:
+        shell.table(_by_day(report.days), none="no stream that is loaded by checksum ran in these days")
         return 0
     rows = (
         (
@@ -97,3 +105,17 @@ def savings(
     columns = ("stream", "runs", "rows read", "rows of reloads", "bytes read", "of reloads", "time", "of reloads")
     shell.table(Table(columns=columns, rows=tuple(rows)))
     return 0
+
+
+def _by_day(days: Sequence[PartitionDay]) -> Table:
+    columns = ("day", "stream", "runs", "partitions loaded", "skipped", "rows loaded", "skipped")
+    rows = (
+        (
+            each.day,
+            each.stream,
+            *(count(number) for number in (each.runs, each.partitions_loaded, each.partitions_skipped)),
+            *(count(number) for number in (each.rows_loaded, each.rows_skipped)),
+        )
+        for each in days
+    )
+    return Table(columns=columns, rows=tuple(rows))

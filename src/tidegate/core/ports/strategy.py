@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import BoundRequest
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, Part
 from tidegate.core.cost_model import CostHistory
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.grouping import Grouping
@@ -122,6 +122,9 @@ class ComparesPartitions(Protocol):
 
     def unlimited(self) -> Strategy:
         """The same strategy without that maximum."""
+
+    def equal(self, probe: Probe, kept: Ledger) -> tuple[Part, ...]:
+        """Every partition that is compared, of a table where `detect` found none that differs from `kept`."""
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is partitioned. Raises PlanError where it cannot be."""

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
@@ -51,7 +51,7 @@ def detect_changes(work: LoadContext) -> Detected:
     """
     with _question(work) as payload:
         changes, ledger = detect(work, measure=measure)
-        payload.update(_answer(changes))
+        payload.update(_answer(work, changes, ledger))
     work, changes = key_diff.watch(work, changes)
     if changes is not None and (equal := partitions.equal(changes)):
         work.context.registry.keep_quick(work.stream.uid, equal)
@@ -68,9 +68,16 @@ def _question(work: LoadContext) -> AbstractContextManager[dict[str, Any]]:
     return work.context.registry.task(work.stream.uid, "get_checksums", run_id=work.context.run_id)
 
 
-def _answer(changes: ChangeSet | None) -> dict[str, Any]:
-    counted = Counter(str(part.action) for part in changes.parts) if changes else Counter[str]()
-    return {"actions": dict(counted), "rows": changes.rows if changes else 0}
+def _answer(work: LoadContext, changes: ChangeSet | None, ledger: Ledger) -> dict[str, Any]:
+    """Partitions by what is done about them, the rows to load, and those of partitions that are equal."""
+    compared = work.stream.strategy.partitions
+    equal = compared.equal(work.probe, ledger) if compared is not None and changes is None else ()
+    parts = changes.parts if changes is not None else equal
+    return {
+        "actions": dict(Counter(str(part.action) for part in parts)),
+        "rows": changes.rows if changes else 0,
+        "rows_skipped": sum(part.rows or 0 for part in parts if part.action is Action.SKIP),
+    }
 
 
 def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
