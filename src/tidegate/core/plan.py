@@ -33,6 +33,7 @@ class Mode(StrEnum):
 
 
 ORDERED = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+PRUNABLE = ORDERED | {Kind.DECIMAL, Kind.TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Prune:
 
     Args:
         low, high: inclusive, canonical text.
-        values: a short list that replaces the bounds; empty for none.
+        values: a list of every value, none of them outside the bounds; empty for none.
     """
 
     column: str
@@ -228,6 +229,15 @@ class LoadPlan:
     def table(self) -> Schema:
         """The columns of the table that the load writes."""
         return Schema(columns=(*self.columns, *self.added))
+
+    @property
+    def prunable(self) -> Mapping[str, Type]:
+        """The key columns whose bounds may stand on the target's side of a merge.
+
+        Key columns alone: a row whose other columns changed lies, in the table, outside the batch's bounds of these.
+        """
+        found = ((name, self.columns.find(name)) for name in self.key)
+        return {name: column.type for name, column in found if column and column.type.stored.kind in PRUNABLE}
 
     @property
     def replaced(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.schema import Kind, Type
+from tidegate.core.schema import Type
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops, sql
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SHORT_LIST = 32
 LONGEST = 256
-ORDERED = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,7 @@ def measure_batch(  # noqa: PLR0913 - what a batch is asked
         unique: no two rows have one key.
         moments: more columns whose bounds are told.
     """
-    types = prunable(plan)
+    types = plan.prunable
     ends = {
         name: (_end("min", name, kind), _end("max", name, kind), _values(name, unique=unique and key == (name,)))
         for name, kind in {**types, **moments}.items()
@@ -114,15 +113,6 @@ def measure_batch(  # noqa: PLR0913 - what a batch is asked
     found = dataframe_ops.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
     short = (name for name in types if name in found.bounds and _short(found.bounds[name]))
     return found, tuple(_prune(held, name, types[name], found) for name in short)
-
-
-def prunable(plan: LoadPlan) -> Mapping[str, Type]:
-    """The key columns whose bounds may stand on the target's side of a merge.
-
-    Key columns alone: a row whose other columns changed lies, in the table, outside the batch's bounds of these.
-    """
-    found = ((name, plan.columns.find(name)) for name in plan.key)
-    return {name: column.type for name, column in found if column and column.type.stored.kind in ORDERED}
 
 
 def _prune(held: DataFrame, name: str, kind: Type, found: dataframe_ops.Facts) -> Prune:

@@ -129,7 +129,7 @@ def in_key_ranges(dialect: Dialect, key: Column, names: Sequence[str], width: in
         >>> from tidegate.core.schema import BIGINT
         >>> from tidegate.dialects.spark.dialect import Spark
         >>> in_key_ranges(Spark(), Column(name="id", type=BIGINT), ["10", "20"], 10)
-        "((`id` >= CAST('10' AS bigint) AND `id` <= CAST('29' AS bigint)))"
+        '((`id` >= 10L AND `id` <= 29L))'
     """
     number, most = dialect.comparable(dialect.quote(key.name), key), 2 ** (key.type.bits - 1)
     joined: list[tuple[int, int]] = []

@@ -62,6 +62,8 @@ class Spark(Dialect):
             return f"X'{text}'"
         if stored.kind is Kind.BOOLEAN:
             return "true" if text == "1" else "false"
+        if stored.kind is Kind.INTEGER and stored.bits == 64:
+            return f"{text}L"
         return LITERALS.get(stored.kind, f"CAST('{{}}' AS {stored.spark})").format(text)
 
     def string(self, text: str) -> str:

@@ -6,6 +6,7 @@ contain rows of the same keys or partitions.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
 
 PLACE = "__tidegate_place"
 FIELD_ID = b"PARQUET:field_id"
-# Beyond so many rows in the files that may hold a key of the commit, Spark reads these sooner.
-OTHERS = 2_000_000
+# Beyond so many rows in the files that may hold a key of the commit, or bytes of their keys, Spark reads these sooner.
+OTHERS = 20_000_000
+OTHER_BYTES = 200_000_000
+READERS = 4
 PARTS = 8
 """Partitions that are looked for one by one."""
 
@@ -90,12 +93,8 @@ def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequen
     wanted = [FileScanTask(file) for file in files.values()]
     if not key or not wanted:
         return _read(table, wanted, columns)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="readback") as pool:
-        others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
-        rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
-        other_keys = others.result()
-    keys = rows.select(list(key))
-    return rows if other_keys is not None and not any(_meet(each, keys) for each in other_keys) else None
+    rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
+    return None if _any_left(table, snapshot.snapshot_id, files, rows.select(list(key))) else rows
 
 
 def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
@@ -162,63 +161,69 @@ def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
     return {entry.data_file.file_path: entry.data_file for entry in new}
 
 
-def _meet(keys: pa.Table, others: pa.Table) -> bool:
-    """Whether a key of one is among those of the other."""
-    cast = keys.cast(others.schema)  # a text of few rows or none is of a type of its own, which does not join
-    return bool(others.join(cast, keys=keys.column_names, join_type="left semi").num_rows)
+def _any_left(table: Table, version: int, files: Mapping[str, DataFile], keys: pa.Table) -> bool:
+    """Whether another file of the version holds a live row with one of these keys; yes where it takes long to tell.
 
-
-def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> Sequence[pa.Table] | None:
-    """The keys in the version's other files that lie between the least and the greatest ones of these files.
-
-    Returns:
-        None where there are too many to look at.
+    Every file whose bounds do not exclude it is read, and of it the columns of the key alone.
     """
-    within = _within(table, files.values(), key)
+    schema, names = table.schema(), keys.column_names
+    within = _within(table, files.values(), names)
     tasks = table.scan(row_filter=within, snapshot_id=version).plan_files()
     others = [task for task in tasks if task.file.file_path not in files]
-    if sum(task.file.record_count for task in others) > OTHERS:
-        return None
-    whole = _read(table, [task for task in others if not _in_parts(task)], key, within)
-    return [whole, *(_live(table, task, key, within) for task in others if _in_parts(task))]
+    ids = [schema.find_field(name).field_id for name in names]
+    size = sum((each.file.column_sizes or {}).get(id_, each.file.file_size_in_bytes) for each in others for id_ in ids)
+    if sum(task.file.record_count for task in others) > OTHERS or size > OTHER_BYTES:
+        return True
+    if any(pa.types.is_floating(each.type) for each in keys.schema):
+        raise ValueError("two zeros are one key, and two numbers for Arrow")
+    condition = expression_to_pyarrow(bind(schema, within, case_sensitive=True), schema)
+
+    def left(task: FileScanTask) -> bool:
+        if all(file.file_format == FileFormat.PARQUET for file in (task.file, *task.delete_files)):
+            return _left(table, task, keys, condition)
+        return bool(_places(_read(table, [task], names, within), keys))
+
+    with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="readback") as pool:
+        return any(pool.map(left, others))
 
 
-def _in_parts(task: FileScanTask) -> bool:
-    """Whether rows of the file are deleted, by places that are told in Parquet."""
-    files = (task.file, *task.delete_files)
-    return bool(task.delete_files) and all(file.file_format == FileFormat.PARQUET for file in files)
-
-
-def _live(table: Table, task: FileScanTask, key: Sequence[str], within: BooleanExpression) -> pa.Table:
-    """The keys of a file's rows that are not deleted; PyIceberg would take all of such a file for that.
+def _left(table: Table, task: FileScanTask, keys: pa.Table, condition: Any) -> bool:
+    """Whether a row of the file that is not deleted has one of the keys.
 
     Raises:
         LookupError: the file names a column of the key otherwise.
     """
-    schema = table.schema()
-    condition = expression_to_pyarrow(bind(schema, within, case_sensitive=True), schema)
+    found: list[pa.Array] = []
     with table.io.new_input(task.file.file_path).open() as stream:
-        file = ParquetFileFormat().make_fragment(stream)
-        for name in key:
+        file, begin = ParquetFileFormat().make_fragment(stream), 0
+        for name in keys.column_names:
             known = (file.physical_schema.field(name).metadata or {}).get(FIELD_ID)
-            if known != str(schema.find_field(name).field_id).encode():
+            if known != str(table.schema().find_field(name).field_id).encode():
                 raise LookupError(name)
-        near, begin, found = {group.id for group in file.subset(filter=condition).row_groups}, 0, []
+        near = {group.id for group in file.subset(filter=condition).row_groups}
         for group in file.row_groups:
             if group.id in near:
-                rows = file.subset(row_group_ids=[group.id]).to_table(columns=list(key))
-                places = pc.cumulative_sum(pa.repeat(1, rows.num_rows), start=begin - 1)
-                found.append(rows.append_column(PLACE, places).filter(condition))
+                rows = file.subset(row_group_ids=[group.id]).to_table(columns=keys.column_names)
+                found.append(pc.add(_places(rows, keys), begin))
             begin += group.num_rows
-    if not any(rows.num_rows for rows in found):
-        return _read(table, (), key)
-    rows = pa.concat_tables(found)
-    for deleted in task.delete_files:
+    places = pa.chunked_array(found, pa.int64())
+    for deleted in task.delete_files if len(places) else ():
         with table.io.new_input(deleted.file_path).open() as stream:
             of_file = field("file_path") == task.file.file_path
-            places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=of_file)["pos"]
-        rows = rows.filter(pc.invert(pc.is_in(rows[PLACE], value_set=places)))
-    return rows.select(list(key))
+            deleted_places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=of_file)["pos"]
+        places = places.filter(pc.invert(pc.is_in(places, value_set=deleted_places)))
+    return len(places) > 0
+
+
+def _places(rows: pa.Table, keys: pa.Table) -> pa.Array:
+    """Where the rows lie, counted from 0, whose key is among these."""
+    rows = rows.cast(keys.schema)
+    near = [pc.is_in(rows[name], value_set=keys[name].combine_chunks()) for name in keys.column_names]
+    places = pc.indices_nonzero(functools.reduce(pc.and_, near)).cast(pa.int64())
+    if len(near) == 1 or not len(places):
+        return places
+    numbered = rows.take(places).append_column(PLACE, places)
+    return numbered.join(keys, keys=keys.column_names, join_type="left semi")[PLACE].combine_chunks()
 
 
 def _within(table: Table, files: Collection[DataFile], key: Sequence[str]) -> BooleanExpression:

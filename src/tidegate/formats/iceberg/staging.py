@@ -23,6 +23,7 @@ from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
 from tidegate.formats.iceberg.partitions import OverflowingField, wrapping
+from tidegate.formats.shared.listed_keys import listed
 from tidegate.formats.shared.small_write import ALL_FILES, SETTINGS, all_files, few, named, read_back
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
@@ -133,8 +134,11 @@ class IcebergStaging(Staging):
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
         """
-        statement = merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
-        self._fitting("merging into", rows, lambda fit: self._merged(fit, statement))
+        base = self._metadata().snapshot(None if self.plan.base is None else int(self.plan.base))
+        table_rows = base.rows if base and not by else None
+        with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
+            statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+            self._fitting("merging into", rows, lambda fit: self._merged(fit, statement))
         self._need_mark()
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
@@ -185,7 +189,11 @@ class IcebergStaging(Staging):
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
-            return within if keys is None else of_keys(within, keys, keys.columns)
+            return (
+                within
+                if keys is None
+                else of_keys(within, keys.hint("broadcast") if few(self.plan) else keys, keys.columns)
+            )
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""

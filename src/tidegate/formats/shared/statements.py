@@ -25,6 +25,8 @@ from tidegate.spark import sql
 Statement = Callable[[str, str], str]
 """Of a table and a view, as they stand in it."""
 
+LONG_LIST = 200
+"""Beyond so many values Iceberg prunes no file by a list (`InclusiveMetricsEvaluator`), but still by bounds."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
@@ -151,10 +153,12 @@ def bound(prune: Prune, prefix: str = "") -> str:
     """The predicate of a bound, in literals that a format prunes files by."""
     dialect = Spark()
     column = f"{prefix}{sql.quote(prune.column)}"
-    if prune.values:
-        return f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
     low = dialect.compared(column, ">=", prune.type, prune.low)
-    return f"{low} AND {dialect.compared(column, '<=', prune.type, prune.high)}"
+    within = f"{low} AND {dialect.compared(column, '<=', prune.type, prune.high)}"
+    if not prune.values:
+        return within
+    listed = f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
+    return listed if len(prune.values) <= LONG_LIST else f"{listed} AND {within}"
 
 
 class AlteredColumns(NamedTuple):
