@@ -102,6 +102,16 @@ def test_keys_are_listed_where_it_pays_and_no_key_is_null(spark, tmp_path):
     assert listed_keys(spark.range(3).toDF("id"), other, ()) == (), "two zeros are one key"
 
 
+def test_columns_that_share_their_values_among_many_keys_are_not_listed(spark, tmp_path):
+    """A list of 50 days and one of 50 shops would leave in what lies in any of the days and any of the shops."""
+    lake = make_lake(tmp_path, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session())
+    schema = Schema(columns=(Column(name="day", type=INT), Column(name="shop", type=BIGINT)))
+    plan = planned(lake, lake.target(), 2500, columns=schema, key=("day", "shop"))
+    rows = lake.session.range(2500).selectExpr("CAST(id % 50 AS int) AS day", "id div 50 AS shop")
+    with listed(lake.session, rows, plan, (), table_rows=LARGE_TABLE) as found:
+        assert found == ()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("deletes", [False, True])
 def test_a_large_table_holds_what_a_dict_holds(lake: Lake, deletes: bool):

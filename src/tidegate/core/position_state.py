@@ -118,6 +118,11 @@ def begin_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found
 
 
+def compared_from(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a state that say from where on partitions were compared; empty where all of them were."""
+    return {name: state[name] for name in (BEGIN, LOOKBACK) if state.get(name)}
+
+
 def cursor_of(state: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns by which rows were ordered; empty for none."""
     return tuple(state.get(CURSOR, ()))

@@ -18,7 +18,7 @@ from tidegate.core.ids import Target
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.position_state import BEGIN, LOOKBACK, METHOD
+from tidegate.core.position_state import METHOD, compared_from
 from tidegate.core.schema import Schema
 from tidegate.dialects.shared.buckets import bucket
 from tidegate.dialects.spark import Spark
@@ -70,11 +70,10 @@ def equal(changes: ChangeSet) -> dict[str, str]:
 
 def nothing(grouping: Grouping, since: Position) -> ChangeSet:
     """A load without rows, after which the table's position vouches for the measured partitions."""
-    told = {name: since.state[name] for name in (BEGIN, LOOKBACK) if since.state.get(name)}
     return ChangeSet(
         slices=(),
         effect=Mirror(of=grouping),
-        state={**told, METHOD: grouping.to_dict()},
+        state={**compared_from(since.state), METHOD: grouping.to_dict()},
         rows=0,
         reason="every partition matches the source",
     )

@@ -172,22 +172,25 @@ class Checksum(Strategy):
         if not parts and (kept is not None or since is None or since.state.get("total") == str(Fingerprint())):
             return None
         self._refuse_large(moved, grouping)
+        changes = self._moving(moved, grouping, fence)
+        return replace(
+            changes,
+            state={**changes.state, **_begin(since, fence)},
+            parts=parts,
+            observed=Observed(skipped=len(seen.difference(changes.slices))),
+        )
+
+    def _moving(self, moved: tuple[Part, ...], grouping: Grouping, fence: Partition | None) -> ChangeSet:
+        """What is to be read of the partitions that differ."""
         counts = {action: sum(part.action is action for part in moved) for action in Action}
         summary = ", ".join(f"{count} to {action.lower()}" for action, count in counts.items() if count)
-        slices = tuple(part.slice for part in moved)
         return ChangeSet(
-            slices=slices,
+            slices=tuple(part.slice for part in moved),
             effect=Mirror(of=grouping, moves=fence is not None),
-            state={
-                "method": grouping.to_dict(),
-                **_begin(since, fence),
-                **({LOOKBACK: self.lookback} if self.lookback else {}),
-            },
+            state={"method": grouping.to_dict(), **({LOOKBACK: self.lookback} if self.lookback else {})},
             rows=sum(part.rows or 0 for part in moved),
             bytes=None,
             reason=f"partitions whose checksum differs: {summary}" if summary else "the table's contents are unknown",
-            parts=parts,
-            observed=Observed(skipped=len(seen.difference(slices))),
             notes=advice(grouping, [part.rows or 0 for part in moved]) if moved else (),
         )
 

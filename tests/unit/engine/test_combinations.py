@@ -85,7 +85,7 @@ def project_of(found: list[Combination], folder: Path) -> Project:
         "streams": streams,
     }
     (folder / "tidegate.yaml").write_text(yaml.safe_dump(values))
-    return Project.load(folder / "tidegate.yaml")
+    return Project.load(folder / "tidegate.yaml", trusted=True)
 
 
 def sample(found: dict[Combination, tuple[str, ...]], *, accepted: bool) -> Iterator[Combination]:

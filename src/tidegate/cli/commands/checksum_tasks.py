@@ -83,8 +83,8 @@ def _tell(shell: Shell, found: ChecksumTasks, *, skipped: bool) -> None:
     )
     shell.table(Table(columns=("stream", "partition", "action", "rows", "not inserted due to"), rows=tuple(rows)))
     equal = sum(len(stream.skipped) for stream in found.streams)
-    told = f", {counted(equal, 'partition')} skipped" if equal else ""
-    shell.result(f"{found.tasks_generated} tasks generated, {found.tasks_inserted} inserted{told}")
+    skips = f", {counted(equal, 'partition')} skipped" if equal else ""
+    shell.result(f"{found.tasks_generated} tasks generated, {found.tasks_inserted} inserted{skips}")
     for stream in found.streams:
         for reason in dict.fromkeys(task.reason for task in stream.tasks if task.reason):
             shell.result(f"{stream.stream}: {reason}")

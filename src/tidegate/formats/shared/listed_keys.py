@@ -45,8 +45,13 @@ def listed(
         table_rows: of the table before the merge; None if it is not known.
     """
     found = listed_keys(rows, plan, prune) if worth_listing(plan, table_rows) else tuple(prune)
-    if not any(len(each.values) > SHORT for each in found):
+    longest = max((len(each.values) for each in found), default=0)
+    if longest <= SHORT:
         yield found
+        return
+    if longest < (plan.changes.rows or 0) / 2:
+        # Rows of many keys have the same values in each column: lists of them leave in much of the table.
+        yield tuple(prune)
         return
     before = {name: str(session.conf.get(name)) for name in SETTINGS}
     try:

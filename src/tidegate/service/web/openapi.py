@@ -14,7 +14,7 @@ from tidegate.core.intervals import Interval
 from tidegate.core.table_facts import TableFacts
 from tidegate.engine.proof import Comparison
 from tidegate.engine.table_view import TableView
-from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
+from tidegate.registry.values import PartitionDay, RunRecord, StreamStatus, TaskRecord
 from tidegate.service.web.actions import ACTIONS
 from tidegate.service.web.documents import DAYS, MOST, RUNS, TASKS
 
@@ -34,7 +34,11 @@ def document(*, read_only: bool) -> Schema:
     paths = {
         "/api/v1/status": _get("Every stream, as `tidegate status --json`", {"streams": _many("StreamStatus")}),
         "/api/v1/proof": _get("What is proven, as `tidegate proof --json`", _report("made_at", "version")),
-        "/api/v1/savings": _get("What was not read, as `tidegate savings --json`", _report("since"), days=DAYS),
+        "/api/v1/savings": _get(
+            "What was not read, as `tidegate savings --json`",
+            {**_report("since"), "days": _many("PartitionDay")},
+            days=DAYS,
+        ),
         "/api/v1/memory": _get("Memory of the process", {"memory_bytes": _maybe(COUNT)}),
         "/api/v1/streams/{name}/history": _get(
             "Runs, as `tidegate history STREAM --json`", {"stream": TEXT, "runs": _many("RunRecord")}, limit=RUNS
@@ -70,7 +74,7 @@ def document(*, read_only: bool) -> Schema:
 
 def _schemas() -> Schema:
     found: Schema = {}
-    for kind in (StreamStatus, RunRecord, TaskRecord, Interval, TableView, TableFacts, Comparison):
+    for kind in (StreamStatus, RunRecord, TaskRecord, PartitionDay, Interval, TableView, TableFacts, Comparison):
         made = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
         found |= made.pop("$defs", {})
         found[kind.__name__] = made
