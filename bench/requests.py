@@ -55,7 +55,7 @@ class Asking:
         for name, process in self._at_work.items():
             said, _ = process.communicate(timeout=30)
             found = re.search(r"Requests/sec:\s+([\d.]+)", said)
-            if found is None or set(re.findall(r"\[(\d+)\]\t", said)) != {"200"}:
+            if found is None or set(re.findall(r"\[(\d+)\]\t\d+ responses", said)) != {"200"}:
                 raise WrongResult(f"hey: {said}")
             self.served[name].append(float(found[1]))
 
