@@ -372,7 +372,10 @@ def _unreachable(what: str) -> EnvironmentMissing:
 
 def silence_refused_statements() -> None:
     """Keeps PySpark from writing every refused statement to our stderr; the error itself carries it."""
-    logging.getLogger("SQLQueryContextLogger").disabled = True
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - Spark is about to be used
+
+    # Of PySpark's own class: it fails to log by any other, should somebody switch the logger on again.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     # When a JVM dies py4j tells each of its calls with its stack; the error of the load tells it once.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
