@@ -1,4 +1,4 @@
-"""What of a Spark's settings is masked in its event log."""
+"""Which settings the event log of Spark masks."""
 
 import re
 

@@ -189,11 +189,9 @@ class IcebergStaging(Staging):
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
-            return (
-                within
-                if keys is None
-                else of_keys(within, keys.hint("broadcast") if few(self.plan) else keys, keys.columns)
-            )
+            if keys is None:
+                return within
+            return of_keys(within, keys.hint("broadcast") if few(self.plan) else keys, keys.columns)
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""
