@@ -92,7 +92,9 @@ class Shell:
 
     def same_project(self) -> list[str]:
         """The words by which another command opens the project as this one does, beside `--project`."""
-        return [*(["--env", self.profile] if self.profile else []), *(["--trust-project"] if self.trusted else [])]
+        from tidegate.config import same_project  # noqa: PLC0415 - a command that needs no project stays fast
+
+        return same_project(profile=self.profile, trusted=self.trusted)
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""

@@ -2,7 +2,7 @@
 
 from tidegate.config.nodes import Mark, Node
 from tidegate.config.options import build
-from tidegate.config.project import Config, Opening, from_dict, inspect, load
+from tidegate.config.project import Config, Opening, from_dict, inspect, load, same_project
 from tidegate.config.schema import json_schema
 from tidegate.config.sections import SparkOptions
 from tidegate.config.streams import StreamConfig
@@ -19,4 +19,5 @@ __all__ = [
     "inspect",
     "json_schema",
     "load",
+    "same_project",
 ]

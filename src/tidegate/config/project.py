@@ -57,6 +57,11 @@ class Opening(TypedDict, total=False):
     trusted: bool
 
 
+def same_project(*, profile: str | None, trusted: bool) -> list[str]:
+    """The words by which another command opens a project in the same way, beside `--project`."""
+    return [*(["--env", profile] if profile else []), *([trust.FLAG] if trusted else [])]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """A whole project; references resolved, paths absolute, every key known.

@@ -33,6 +33,8 @@ class Mode(StrEnum):
 
 
 ORDERED = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+SHORT_LIST = 32
+"""Values of a bound that a writer lists in any case."""
 PRUNABLE = ORDERED | {Kind.DECIMAL, Kind.TEXT}
 
 

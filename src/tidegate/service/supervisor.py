@@ -303,8 +303,9 @@ class Supervisor:
 
     def _own(self, words: Sequence[str]) -> int:
         """A command of the service's own, in a process that was forked for it."""
-        same = ["--env", self.options.profile] if self.options.profile else []
-        same += ["--trust-project"] if self.options.trusted else []
+        from tidegate.config import same_project  # noqa: PLC0415 - in a process of its own, which needs the project
+
+        same = same_project(profile=self.options.profile, trusted=self.options.trusted)
         return worker.own([*words, "--project", str(self.place.project), *same], self.place, self.run)
 
     def _check(self) -> None:

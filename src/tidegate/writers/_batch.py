@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.plan import SHORT_LIST, LoadPlan, Prune
 from tidegate.core.schema import Type
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
@@ -20,7 +20,6 @@ from tidegate.spark import dataframe_ops, sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHORT_LIST = 32
 LONGEST = 256
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.plan import LoadPlan, Mode, Prune
+from tidegate.core.plan import SHORT_LIST, LoadPlan, Mode, Prune
 from tidegate.core.schema import Kind, Type
 from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
@@ -27,8 +27,6 @@ LARGE_TABLE = 200_000
 """Rows of a table from which on a list costs less than the join without it."""
 LONGEST = 500_000
 """Characters of a list."""
-SHORT = 32
-"""Values that a writer lists in any case."""
 # Nothing large is left to be joined: planned at once, in one partition, which writes one file.
 SETTINGS = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
@@ -46,7 +44,7 @@ def listed(
     """
     found = listed_keys(rows, plan, prune) if worth_listing(plan, table_rows) else tuple(prune)
     longest = max((len(each.values) for each in found), default=0)
-    if longest <= SHORT:
+    if longest <= SHORT_LIST:
         yield found
         return
     if longest < (plan.changes.rows or 0) / 2:
