@@ -231,7 +231,8 @@ def _asked(stream: Stream, context: RunContext) -> StreamTasks:
         changes, ledger = detect.detect(work)
         notes = probe.notes()
         if changes is None:
-            return StreamTasks(stream=stream.name, skipped=_tasks(compared.equal(probe, ledger)), notes=notes)
+            equal = compared.equal(probe, recovered.since, ledger)
+            return StreamTasks(stream=stream.name, skipped=_tasks(equal), notes=notes)
     tasks = _tasks(part for part in changes.parts if part.action is not Action.SKIP)
     large = [task for task in tasks if (task.rows or 0) > compared.max_rows]
     if large:

@@ -187,8 +187,8 @@ def _slices(changes: ChangeSet) -> tuple[PlannedSlice, ...]:
 
 def _equal(work: LoadContext, ledger: Ledger) -> tuple[PlannedSlice, ...]:
     """The partitions of a table in which none differs."""
-    compared = work.stream.strategy.partitions
-    return tuple(_slice(part) for part in compared.equal(work.probe, ledger)) if compared is not None else ()
+    compared, since = work.stream.strategy.partitions, work.recovered.since
+    return tuple(_slice(part) for part in compared.equal(work.probe, since, ledger)) if compared is not None else ()
 
 
 def _slice(part: Part) -> PlannedSlice:

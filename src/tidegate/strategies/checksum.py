@@ -199,10 +199,12 @@ class Checksum(Strategy):
         """This strategy itself."""
         return self
 
-    def equal(self, probe: Probe, kept: Ledger) -> tuple[Part, ...]:
-        """Every partition that is compared, of a table where `detect` found none that differs from `kept`."""
-        grouping = self.grouping(probe)
-        column = self._column(probe, grouping)
+    def equal(self, probe: Probe, since: Position | None, kept: Ledger) -> tuple[Part, ...]:
+        """Every partition of `kept` that is compared, of a table where `detect` found none that differs."""
+        if since is None or not kept.entries:
+            return ()
+        grouping = grouping_of(since.state["method"])  # theirs: the project's may be another by now
+        column = probe.schema().find(grouping.column) if grouping.column is not None else None
         fence = self._fence(probe, grouping, column)
         known = {grouping.part(grouping.bucket(label), column): entry for label, entry in kept.entries.items()}
         return tuple(

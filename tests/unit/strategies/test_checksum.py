@@ -283,6 +283,21 @@ def test_a_lost_ledger_with_the_same_total_moves_nothing() -> None:
     assert one.detect() is None
 
 
+@pytest.mark.parametrize("now", [Checksum(method=Method.WHOLE_TABLE), replace(BY_DAY, period=Period.MONTH)])
+def test_partitions_are_named_as_they_were_loaded_where_the_method_is_another_by_now(now: Checksum) -> None:
+    one = lake()
+    one.run()
+    loaded = one.ledger
+    assert loaded is not None
+    one.strategy = now
+    assert one.detect() is None, "the sum of all rows is the same"
+    equal = one.strategy.equal(one.table, one.position, loaded)
+    assert [part.slice.label for part in equal] == ["20250309", "20250310", "20250311", "20250312", "~N"]
+    assert {part.slice.label: part.fingerprint for part in equal} == {
+        label: entry.fingerprint for label, entry in loaded.entries.items()
+    }
+
+
 def test_a_lost_ledger_with_another_total_looks_at_everything() -> None:
     one = lake()
     one.run()

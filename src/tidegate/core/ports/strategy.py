@@ -123,8 +123,8 @@ class ComparesPartitions(Protocol):
     def unlimited(self) -> Strategy:
         """The same strategy without that maximum."""
 
-    def equal(self, probe: Probe, kept: Ledger) -> tuple[Part, ...]:
-        """Every partition that is compared, of a table where `detect` found none that differs from `kept`."""
+    def equal(self, probe: Probe, since: Position | None, kept: Ledger) -> tuple[Part, ...]:
+        """Every partition of `kept` that is compared, of a table where `detect` found none that differs."""
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is partitioned. Raises PlanError where it cannot be."""

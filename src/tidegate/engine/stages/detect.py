@@ -70,8 +70,8 @@ def _question(work: LoadContext) -> AbstractContextManager[dict[str, Any]]:
 
 def _answer(work: LoadContext, changes: ChangeSet | None, ledger: Ledger) -> dict[str, Any]:
     """Partitions by what is done about them, the rows to load, and those of partitions that are equal."""
-    compared = work.stream.strategy.partitions
-    equal = compared.equal(work.probe, ledger) if compared is not None and changes is None else ()
+    compared, since = work.stream.strategy.partitions, work.recovered.since
+    equal = compared.equal(work.probe, since, ledger) if compared is not None and changes is None else ()
     parts = changes.parts if changes is not None else equal
     return {
         "actions": dict(Counter(str(part.action) for part in parts)),
