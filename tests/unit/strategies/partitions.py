@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from support.probes import PartialProbe
 from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.fingerprint import Fingerprint, row_text
-from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
+from tidegate.core.grouping import CHARACTERS, Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Partition, Slice
-from tidegate.strategies.checksum import Checksum
+from tidegate.strategies.checksum import Checksum, Method
 
 SCHEMA = Schema(
     columns=(
@@ -133,3 +133,15 @@ class Lake:
     def replace(self, **options: object) -> None:
         """The strategy with other options."""
         self.strategy = replace(self.strategy, **options)  # type: ignore[arg-type]
+
+
+BY_DAY = Checksum(method=Method.BY_DATE, column="day", period=Period.DAY)
+
+
+def lake(strategy: Checksum = BY_DAY, *, days: int = 4, hashes: bool = False) -> Lake:
+    """Two rows a day from the 9th of March on, one without a day."""
+    table = Table(hashes=hashes)
+    for number in range(2 * days):
+        table.put(number, day=f"2025-03-{9 + number // 2:02}", code=f"c{number}")
+    table.put(99, day=None, code="null")
+    return Lake(table=table, strategy=strategy)

@@ -14,21 +14,9 @@ from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Partition
-from tidegate.errors import ColumnMissing, ConfigError, PlanError, TidegateError
-from tidegate.strategies._partition_size import advice
+from tidegate.errors import ConfigError
 from tidegate.strategies.checksum import Checksum, Method
-from unit.strategies.partitions import SCHEMA, Lake, Table
-
-BY_DAY = Checksum(method=Method.BY_DATE, column="day", period=Period.DAY)
-
-
-def lake(strategy: Checksum = BY_DAY, *, days: int = 4, hashes: bool = False) -> Lake:
-    """Two rows a day from the 9th of March on, one without a day."""
-    table = Table(hashes=hashes)
-    for number in range(2 * days):
-        table.put(number, day=f"2025-03-{9 + number // 2:02}", code=f"c{number}")
-    table.put(99, day=None, code="null")
-    return Lake(table=table, strategy=strategy)
+from unit.strategies.partitions import BY_DAY, SCHEMA, Table, lake
 
 
 def test_what_is_new_changed_gone_and_equal() -> None:
@@ -206,76 +194,6 @@ def test_rows_without_a_day_are_compared_whatever_the_lookback() -> None:
     assert one.run() == {"~N": "DELETE"}
 
 
-def test_an_equal_quick_hash_asks_for_no_fingerprint() -> None:
-    one = lake(replace(BY_DAY, prefilter=True), hashes=True)
-    one.run()
-    assert one.table.asked == [("quick_hashes",), ("partitions",)]
-    assert one.run() == {}
-    assert one.table.asked == [("quick_hashes",)]
-    one.table.put(2, day="2025-03-10", code="changed")
-    one.table.put(50, day="2025-03-13", code="new")
-    del one.table.rows["0"], one.table.rows["1"]
-    changes = one.detect()
-    assert one.table.asked == [("quick_hashes",), ("partitions", "20250310", "20250313")]
-    assert changes is not None
-    assert changes.observed.skipped == 3
-    assert one.run() == {"20250310": "RELOAD", "20250313": "LOAD", "20250309": "DELETE"}
-    assert one.run() == {}
-    assert one.table.asked == [("quick_hashes",)]
-
-
-@pytest.mark.parametrize("prefilter", [False, True])
-def test_partitions_that_are_equal_are_named_beside_those_that_are_not(prefilter: bool) -> None:
-    one = lake(replace(BY_DAY, prefilter=prefilter), hashes=True)
-    one.run()
-    one.table.put(2, day="2025-03-10", code="changed")
-    changes = one.detect()
-    assert changes is not None
-    assert {part.slice.label: str(part.action) for part in changes.parts} == {
-        "20250309": "SKIP",
-        "20250310": "RELOAD",
-        "20250311": "SKIP",
-        "20250312": "SKIP",
-        "~N": "SKIP",
-    }
-    assert [part.rows for part in changes.parts] == [
-        one.ledger.entries[part.slice.label].fingerprint.rows for part in changes.parts
-    ]
-
-
-def test_a_quick_hash_that_is_not_known_decides_nothing() -> None:
-    one = lake(hashes=True)
-    one.run()
-    one.replace(prefilter=True)
-    changes = one.detect()
-    assert one.table.asked == [("quick_hashes",), ("partitions",)]
-    assert changes is not None
-    assert changes.slices == ()
-    assert {part.action for part in changes.parts} == {Action.SKIP}
-    assert all(part.quick for part in changes.parts)
-    assert changes.observed.skipped == 5
-    one.run()
-    assert one.run() == {}
-    assert one.table.asked == [("quick_hashes",)]
-
-
-def test_a_quick_hash_that_differs_where_the_rows_do_not_moves_nothing() -> None:
-    one = lake(replace(BY_DAY, prefilter=True), hashes=True)
-    one.run()
-    assert one.ledger is not None
-    entries = dict(one.ledger.entries)
-    one.ledger = Ledger(entries=entries | {"20250310": replace(entries["20250310"], quick="of another version")})
-    assert one.run() == {"20250310": "SKIP"}
-    assert one.table.asked == [("quick_hashes",), ("partitions", "20250310")]
-
-
-def test_a_source_without_a_hash_of_its_own_is_asked_for_fingerprints() -> None:
-    one = lake(replace(BY_DAY, prefilter=True))
-    one.run()
-    assert one.run() == {}
-    assert one.table.asked == [("quick_hashes",), ("partitions",)]
-
-
 def test_a_lost_ledger_with_the_same_total_moves_nothing() -> None:
     one = lake()
     one.run()
@@ -374,94 +292,6 @@ def test_a_first_load_with_nothing_within_the_lookback_reads_nothing_before_it()
     assert changes.rows == 0
     one.run()
     assert one.run() == {}
-
-
-def test_partitions_that_are_too_large_or_too_small() -> None:
-    days = Periods(column="day", period=Period.DAY)
-    assert advice(days, [2_000_000, 0]) == ()
-    assert "set period: hour" in advice(days, [11_000_000, 5])[0]
-    assert "set period: week" in advice(days, [100] * 101)[0]
-    assert advice(days, [100] * 100) == (), "few and small is a small table"
-    assert "set modulus: 2000000" in advice(Steps(column="id", width=1000), [1000] * 101)[0]
-    assert "set modulus: 454545" in advice(Steps(column="id", width=1_000_000), [11_000_000])[0]
-    assert "set length: 3" in advice(Prefixes(column="code", length=2), [11_000_000])[0]
-    assert "set length: 1" in advice(Prefixes(column="code", length=2), [9] * 101)[0]
-    assert "spreads the rows less" in advice(Prefixes(column="code", length=1), [9] * 101)[0]
-    assert "method: by_integer or by_date" in advice(Whole(), [11_000_000])[0]
-    assert "method: by_integer" in advice(Periods(column="at", period=Period.HOUR), [11_000_000])[0]
-    assert "spreads the rows less" in advice(Periods(column="at", period=Period.YEAR), [9] * 101)[0]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "remedy"),
-    [
-        (Checksum(max_rows=8), "Set method: by_integer or by_date"),
-        (Checksum(method=Method.BY_INTEGER, column="id", modulus=100, max_rows=8), "Set modulus: 44"),
-        (Checksum(method=Method.BY_DATE, column="day", period=Period.MONTH, max_rows=7), "Set period: week"),
-        (Checksum(method=Method.BY_SUBSTR, column="code", length=1, max_rows=7), "Set length: 2"),
-    ],
-)
-def test_a_partition_above_the_limit_is_refused(strategy: Checksum, remedy: str) -> None:
-    with pytest.raises(PlanError, match="more than max_rows") as refused:
-        lake(strategy).detect()
-    assert refused.value.hint.startswith(remedy)
-    assert "raise `max_rows:`" in refused.value.hint
-    assert lake(replace(strategy, max_rows=9)).detect() is not None
-
-
-@pytest.mark.parametrize(
-    ("strategy", "error", "told"),
-    [
-        (replace(BY_DAY, column="dya"), ColumnMissing, "no column 'dya'; it has id, day"),
-        (replace(BY_DAY, column="code"), PlanError, "code is string, not a date"),
-        (replace(BY_DAY, column="weight"), PlanError, "weight is float8, which no fingerprint covers"),
-        (replace(BY_DAY, period=Period.HOUR), PlanError, "no hours"),
-        (replace(BY_DAY, lookback="20250313"), PlanError, "is in the future"),
-        (Checksum(method=Method.BY_INTEGER, column="code", modulus=1), PlanError, "not an integer"),
-        (Checksum(method=Method.BY_SUBSTR, column="day", length=1), PlanError, "not a string"),
-    ],
-)
-def test_columns_and_days_that_cannot_be(strategy: Checksum, error: type[TidegateError], told: str) -> None:
-    one = lake(strategy)
-    with pytest.raises(error, match=told) as refused:
-        one.detect()
-    assert refused.value.hint
-    assert one.table.asked == [], "nothing was asked of a source that nothing can be asked of"
-
-
-@pytest.mark.parametrize(
-    ("strategy", "told"),
-    [
-        (Checksum(), None),
-        (BY_DAY, None),
-        (replace(BY_DAY, lookback="LAST_1_DAY"), None),
-        (replace(BY_DAY, lookback="LAST_12_MONTHS"), None),
-        (Checksum(method=Method.BY_INTEGER, column="id"), "needs modulus:"),
-        (Checksum(method=Method.BY_INTEGER, modulus=1), "needs column:"),
-        (Checksum(method=Method.BY_INTEGER, column="id", modulus=0), "modulus must be 1 or more, got 0"),
-        (Checksum(method=Method.BY_INTEGER, column="id", modulus=-1), "modulus must be 1 or more, got -1"),
-        (Checksum(method=Method.BY_INTEGER, column="id", modulus=2**63), "modulus must be 9223372036854775807 or less"),
-        (Checksum(method=Method.BY_SUBSTR, column="code", length=0), "length must be 1 or more"),
-        (Checksum(max_rows=0), "max_rows must be 1 or more"),
-        (Checksum(column="id"), "whole_table has no column:"),
-        (replace(BY_DAY, modulus=3), "by_date has no modulus:"),
-        (replace(BY_DAY, length=3), "by_date has no length:"),
-        (Checksum(method=Method.BY_INTEGER, column="id", modulus=1, period=Period.DAY), "by_integer has no period:"),
-        (Checksum(lookback="LAST_7_DAYS"), "needs method: by_date"),
-        (replace(BY_DAY, lookback="LAST_0_DAYS"), "neither a day YYYYMMDD nor LAST_n_DAYS"),
-        (replace(BY_DAY, lookback="last_7_days"), "neither a day"),
-        (replace(BY_DAY, lookback="LAST_7_YEARS"), "neither a day"),
-        (replace(BY_DAY, lookback="LAST_7_DAYS\n"), "neither a day"),
-        (replace(BY_DAY, lookback="20250230"), "neither a day"),
-        (replace(BY_DAY, lookback="2025-03-01"), "neither a day"),
-        (replace(BY_DAY, lookback="00000101"), "neither a day"),
-        (replace(BY_DAY, lookback="٢٠٢٥٠٣٠١"), "neither a day"),
-        (replace(BY_DAY, lookback=""), "neither a day"),
-    ],
-)
-def test_options(strategy: Checksum, told: str | None) -> None:
-    found = strategy.problems()
-    assert found == () if told is None else any(told in problem for problem in found)
 
 
 def test_what_the_strategy_says_of_itself() -> None:
