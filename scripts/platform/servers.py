@@ -17,10 +17,9 @@ from typing import Any
 
 from parking.api import Api
 from support import object_store, trino
-from support.lake_servers import REST, free_port, rest_libraries, running, wait_for
+from support.lake_servers import REST, free_port, rest_running, running, wait_for
 from support.postgres import PostgresServer
 from tidegate.spark import jars
-from tidegate.spark.java import find_java
 
 DATABASES = ("lake", "registry", "office")
 REST_S3 = (
@@ -94,21 +93,13 @@ def start_s3(stack: contextlib.ExitStack, folder: Path) -> str:
 
 def start_rest_catalog(stack: contextlib.ExitStack, folder: Path, endpoint: str) -> str:
     """The Iceberg project's own REST catalog, over S3; its URL."""
-    own, port = log_folder(folder, "catalog"), free_port()
-    libraries = os.pathsep.join([f"{rest_libraries()}/*", *map(str, jars.resolve(REST_S3))])
-    settings = {
-        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "CATALOG_URI": f"jdbc:sqlite:{own / 'catalog.db'}",
-        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
-        "CATALOG_WAREHOUSE": "s3://parking/city",
+    store = {
         "CATALOG_IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
         "CATALOG_S3_ENDPOINT": endpoint,
         "CATALOG_S3_PATH__STYLE__ACCESS": "true",
-        "CATALOG_REST_PORT": str(port),
     }
-    command = [str(find_java().path), "-Xmx256m", "-cp", libraries, "org.apache.iceberg.rest.RESTCatalogServer"]
-    stack.enter_context(running(command, own, settings, port))
-    return f"http://127.0.0.1:{port}"
+    own = log_folder(folder, "catalog")
+    return stack.enter_context(rest_running(own, "s3://parking/city", jars.resolve(REST_S3), store))
 
 
 def start_trino(stack: contextlib.ExitStack, catalogs: Path) -> trino.TrinoServer:

@@ -12,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,17 +81,8 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of an Iceberg REST catalog."""
     folder = tmp_path_factory.mktemp("rest")
-    libraries, port = rest_libraries(), free_port()
-    settings = {
-        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "CATALOG_URI": f"jdbc:sqlite:{folder / 'catalog.db'}",
-        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
-        "CATALOG_WAREHOUSE": f"file://{folder / 'warehouse'}",
-        "CATALOG_REST_PORT": str(port),
-    }
-    java = [str(find_java().path), "-Xmx256m", "-cp", f"{libraries}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
-    with running(java, folder, settings, port):
-        yield f"http://127.0.0.1:{port}"
+    with rest_running(folder, f"file://{folder / 'warehouse'}") as url:
+        yield url
 
 
 @pytest.fixture
@@ -149,6 +140,31 @@ def rest_libraries() -> Path:
             (temporary / "libs").replace(folder)
         shutil.rmtree(temporary)
     return folder
+
+
+@contextlib.contextmanager
+def rest_running(
+    folder: Path, warehouse: str, jars: Sequence[Path] = (), more: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The Iceberg project's own REST catalog until the block ends; its URL.
+
+    Args:
+        folder: of its database and its output.
+        jars: those that its warehouse needs.
+        more: settings beside the usual ones.
+    """
+    port, main = free_port(), "org.apache.iceberg.rest.RESTCatalogServer"
+    settings = {
+        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "CATALOG_URI": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
+        "CATALOG_WAREHOUSE": warehouse,
+        "CATALOG_REST_PORT": str(port),
+        **(more or {}),
+    }
+    libraries = os.pathsep.join([f"{rest_libraries()}/*", *map(str, jars)])
+    with running([str(find_java().path), "-Xmx256m", "-cp", libraries, main], folder, settings, port):
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
