@@ -112,7 +112,7 @@ class Project:
     @cached_property
     def registry(self) -> Registry:
         """The registry, opened (and created if needed) on first use."""
-        return Registry.open(self.config.registry)
+        return Registry.open(self.config.registry, redact=self.config.redact)
 
     @cached_property
     def observers(self) -> Observers:

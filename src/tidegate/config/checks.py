@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,17 +95,18 @@ def _with_kind(node: Node) -> Node:
     return without(node, kind).updated({KIND: Node(value=kind, mark=value.mark), **own})
 
 
-def rule_of(node: Node, **given: Any) -> Rule:
+def rule_of(node: Node, redact: Callable[[str], str], **given: Any) -> Rule:
     """The rule of one of `read_checks`.
 
     Args:
+        redact: takes the project's secrets out of the rule's name and of its reasons.
         given: fields of the check that the program provides.
     """
     cls = plugin_of(GROUP, node)
     common = read(Common, _common(node))
     check = build(GROUP, without(node, *fields(Common)), **given)
-    name = common.name or rule_name(cls.kind, getattr(check, cls.main))
-    return Rule(check=check, name=name, on_fail=common.on_fail, where=common.where)
+    name = redact(common.name) if common.name else rule_name(cls.kind, getattr(check, cls.main), redact)
+    return Rule(check=check, name=name, on_fail=common.on_fail, where=common.where, redact=redact)
 
 
 def checks_schema() -> dict[str, Any]:

@@ -38,6 +38,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _unchanged(text: str) -> str:
+    return text
+
+
 class Registry(RegistryReader):
     """Records streams, positions, plans, runs, tasks and leases; safe for many threads and processes at once.
 
@@ -47,10 +51,14 @@ class Registry(RegistryReader):
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = _utc_now) -> None:
         super().__init__(database)
         self._clock = clock
+        self.redact: Callable[[str], str] = _unchanged
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, *, redact: Callable[[str], str] = _unchanged) -> Self:
         """A registry whose schema is this version's; folder, file and schema are made if absent.
+
+        Args:
+            redact: takes the project's secrets out of the errors of tasks.
 
         Raises:
             ConfigError: neither SQLite nor PostgreSQL.
@@ -63,7 +71,9 @@ class Registry(RegistryReader):
             ...     registry.register(uid="a1b2", name="orders", source="shop: orders", target="lake.shop.orders")
             1
         """
-        return cls._opened(Database(url), ensure_schema)
+        opened = cls._opened(Database(url), ensure_schema)
+        opened.redact = redact
+        return opened
 
     # Streams and positions
 
@@ -264,7 +274,8 @@ class Registry(RegistryReader):
         try:
             yield payload
         except BaseException as error:
-            result = {**payload, "error": journal.describe(error)}
+            said = {key: self.redact(text) for key, text in journal.describe(error).items()}
+            result = {**payload, "error": said}
             # An unreachable registry must not hide the error itself; `close_crashed` then ends the tasks.
             with suppress(RegistryError):
                 self._finish_tasks(dict.fromkeys(numbers, result), Status.ERROR)

@@ -38,14 +38,14 @@ def read(checks, folder):
 )
 def test_forms(text, name, options, tmp_path):
     (node,) = read(f"[{text}]", tmp_path)
-    rule = rule_of(node)
+    rule = rule_of(node, str)
     assert (rule.name, rule.on_fail, rule.where) == (name, OnFail.STOP, None)
     assert {key: getattr(rule.check, key) for key in options} == options
 
 
 def test_what_every_check_takes(tmp_path):
     (node,) = read('[{not_null: id, on_fail: quarantine, where: "amount > 0", name: has id}]', tmp_path)
-    rule = rule_of(node)
+    rule = rule_of(node, str)
     assert (rule.name, rule.on_fail, rule.where) == ("has id", OnFail.QUARANTINE, "amount > 0")
 
 
@@ -86,7 +86,17 @@ def test_a_mapping_is_no_list(tmp_path):
 def test_refused_when_the_stream_is_made(text, message, tmp_path):
     (node,) = read(f"[{text}]", tmp_path)
     with pytest.raises(ConfigError, match=message):
-        rule_of(node)
+        rule_of(node, str)
+
+
+def test_what_is_said_of_a_check_holds_no_secret(tmp_path):
+    """Neither whole nor cut."""
+    (node,) = read(
+        "[{expression: \"name <> 'of-the-shop' and code = 'of-the-shop' and 'of-the-shop' <> 'x'\"}]", tmp_path
+    )
+    rule = rule_of(node, lambda text: text.replace("of-the-shop", "***"))
+    assert "of-the" not in rule.name + rule.redact(rule.check.reason())
+    assert rule.check.sql.count("of-the-shop") == 3
 
 
 def test_the_schema_of_every_kind():

@@ -5,8 +5,8 @@ Messages never include values of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -138,6 +138,10 @@ Check = RowCheck | Lookup | MeasuredCheck
 """A check with its options; `judges` says which of the three it is."""
 
 
+def _unchanged(text: str) -> str:
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A check of one stream, and what to do with a load that fails it.
@@ -145,12 +149,14 @@ class Rule:
     Args:
         name: what reports call it; unique within the stream.
         where: Spark SQL; only rows for which it is true are looked at. None for all.
+        redact: takes the project's secrets out of what is said of rows that fail; the check itself may hold some.
     """
 
     check: Check
     name: str
     on_fail: OnFail = OnFail.STOP
     where: str | None = None
+    redact: Callable[[str], str] = field(default=_unchanged, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +190,7 @@ class RuleViolation:
         }
 
 
-def rule_name(kind: str, value: object) -> str:
+def rule_name(kind: str, value: object, redact: Callable[[str], str] = _unchanged) -> str:
     """The name of a rule that states none: its kind and its main option.
 
     Example:
@@ -193,5 +199,5 @@ def rule_name(kind: str, value: object) -> str:
     """
     if value is None:
         return kind
-    inside = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    inside = redact(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))  # then cut
     return f"{kind}({inside if len(inside) <= LONGEST else inside[: LONGEST - 1] + '…'})"

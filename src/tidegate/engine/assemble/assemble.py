@@ -147,7 +147,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
             deletes=entry.deletes,
             maintenance=entry.maintenance,
             schedule=entry.schedule,
-            checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
+            checks=renamed([_rule(config, node, lakes, target) for node in entry.checks]),
             retain=entry.retain,
         ),
         loads=loads_table(config, lakes),
@@ -194,7 +194,7 @@ def _refuse_parts(config: Config, lakes: Mapping[str, Format], entry: StreamConf
         problems.found.append(entry.layout_mark.error(problem))
     for node in entry.checks:
         with problems.kept():
-            _rule(node, dict(lakes), target)
+            _rule(config, node, dict(lakes), target)
     problems.refuse()
 
 
@@ -244,8 +244,8 @@ def _flavour(source: Source[Probe], node: Node) -> Flavour:
         return flavour_of(source)
 
 
-def _rule(node: Node, lakes: dict[str, Format], target: Target) -> Rule:
-    return rule_of(node, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
+def _rule(config: Config, node: Node, lakes: dict[str, Format], target: Target) -> Rule:
+    return rule_of(node, config.redact, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
 
 
 def _wanted(plugin: type[Any], **values: Any) -> dict[str, Any]:

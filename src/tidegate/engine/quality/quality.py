@@ -228,7 +228,7 @@ def _answers(
 def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: CheckContext) -> list[RuleViolation]:
     judgements = ((rule, check.judge(answers, known)) for rule, check, answers in found)
     return [
-        RuleViolation(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
+        RuleViolation(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=rule.redact(reason))
         for rule, reason in judgements
         if reason is not None
     ]

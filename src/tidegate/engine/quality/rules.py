@@ -65,7 +65,7 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
         found.append(
             Condition(
                 rule=rule.name,
-                reason=check.reason(),
+                reason=rule.redact(check.reason()),
                 on_fail=rule.on_fail,
                 good=good,
                 where=rule.where,
