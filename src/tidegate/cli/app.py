@@ -41,6 +41,7 @@ from tidegate.cli.commands import (
     watch,
 )
 from tidegate.cli.shell import UNHARMED
+from tidegate.core.visible import visible
 from tidegate.errors import INTERRUPTED, caused_by_interruption, stopping
 from tidegate.service.caller import COMMANDS as HANDED
 
@@ -179,7 +180,7 @@ def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
         problem = {"code": "usage", "message": message, "hint": hint}
         sys.stdout.write(json.dumps({"error": problem, "exit_code": USAGE}, ensure_ascii=False, indent=2) + "\n")
     else:
-        sys.stderr.write(f"error[usage]: {message}\n  hint: {hint}\n")
+        sys.stderr.write(f"error[usage]: {visible(message)}\n  hint: {hint}\n")
     return USAGE
 
 

@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from tidegate.core.visible import visible, visible_json
+
 OWN = "tidegate"
 
 
@@ -62,9 +64,12 @@ class _Handler(logging.Handler):
 
     def _rendered(self, values: dict[str, Any]) -> str:
         clean = {key: self._redact(item) if isinstance(item, str) else item for key, item in values.items()}
+        as_json = self._form is LogFormat.JSON
+        if not as_json:  # before the renderer adds colours of its own
+            clean = {key: visible(item) if isinstance(item, str) else item for key, item in clean.items()}
         for processor in self._processors:
             clean = processor(None, "", clean)
-        return str(clean)
+        return visible_json(str(clean)) if as_json else str(clean)
 
     @cached_property
     def _processors(self) -> tuple[Callable[[Any, str, Any], Any], ...]:

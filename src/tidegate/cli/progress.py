@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli.logs import LogFormat
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import COLOURS
+from tidegate.core.visible import visible_line
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
 from tidegate.engine.run_log import Seldom
 
@@ -31,15 +32,19 @@ def progress(shell: Shell, *, with_json: bool = True) -> Iterator[Listener]:
     Args:
         with_json: also where the result is a JSON document.
     """
+
+    def clean(text: str) -> str:
+        return visible_line(shell.redact(text))
+
     if shell.quiet or (shell.as_json and not with_json):
         yield ignore
     elif shell.log_format is LogFormat.JSON:
         yield _Records()
     elif sys.stderr.isatty():
-        with _live(shell.redact) as listener:
+        with _live(clean) as listener:
             yield listener
     else:
-        yield _Lines(shell.redact)
+        yield _Lines(clean)
 
 
 class _Records:
@@ -149,7 +154,7 @@ class _Live:
             self._end(event, name)
             return
         if event.stream not in self._tasks:
-            self._tasks[event.stream] = self._bars.add_task(name, total=len(STAGES), told="")
+            self._tasks[event.stream] = self._bars.add_task(self._redact(name), total=len(STAGES), told="")
         if event.moment is Moment.RETRY:
             self._say(f"{name}  retry in {event.seconds:.1f} s: {event.detail}", "yellow")
         texts = {Moment.BEGUN: "", Moment.WORKING: f"{event.stage}  {_at_work(event)}"}

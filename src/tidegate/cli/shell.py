@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
+from tidegate.core.visible import visible, visible_json
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
 from tidegate.spark import shared
 
@@ -98,7 +99,8 @@ class Shell:
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""
-        _write(sys.stdout, json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2))
+        document = json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2)
+        _write(sys.stdout, visible_json(document))
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""
@@ -106,9 +108,9 @@ class Shell:
             _write(sys.stdout, fitted(self.redact(text), sys.stdout))
 
     def verbatim(self, text: str) -> None:
-        """A part of the result that is copied, so that no line of it may be broken."""
+        """A part of the result that is copied, so that no line of it may be broken; a pipe gets each character."""
         if not self.quiet and not self.as_json:
-            _write(sys.stdout, self.redact(text))
+            _write(sys.stdout, self.redact(text), exact=not sys.stdout.isatty())
 
     def table(self, table: Table, *, none: str = "") -> None:
         """A table of the result, for people.
@@ -184,7 +186,8 @@ class Shell:
         return value
 
 
-def _write(stream: Any, text: str) -> None:
+def _write(stream: Any, text: str, *, exact: bool = False) -> None:
+    text = text if exact else visible(text)
     # A name from a database may hold what the terminal's encoding does not.
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from tidegate.core.display import as_text
+from tidegate.core.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -72,13 +73,14 @@ class Table:
 
 
 def render(table: Table, stream: TextIO) -> None:
-    """Writes the table: on a terminal one that fits its width, in a pipe every cell as it is."""
+    """Writes the table: on a terminal one that fits its width, in a pipe every cell whole."""
     if not stream.isatty():
         stream.write(as_text(table.columns, table.rows) + "\n")
         stream.flush()
         return
     from rich.console import Console  # noqa: PLC0415 - a pipe needs no Rich
 
+    table = replace(table, rows=tuple(tuple(map(visible, row)) for row in table.rows))
     show(table, Console(file=stream, highlight=False))
 
 

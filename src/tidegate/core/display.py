@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from tidegate.core.visible import visible, visible_line
+
 NOTHING: tuple[object, ...] = (None, "", (), {})
 """What a value has where there is nothing to show."""
 
@@ -24,7 +26,7 @@ class Shown:
     def __str__(self) -> str:
         rows = self._rows()
         width = max((len(name) for name, _ in rows), default=0)
-        return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
+        return "\n".join(f"{name.ljust(width)}  {visible(value)}" for name, value in rows)
 
     def _repr_html_(self) -> str:
         return as_html(("", ""), self._rows())
@@ -76,7 +78,7 @@ def counted(number: int, what: str) -> str:
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side, as wide as their longest value.
+    """Columns side by side, as wide as their longest value; each row is one line.
 
     Example:
         >>> print(as_text(("stream", "rows"), [("orders", "12"), ("customers", "3")]))
@@ -84,7 +86,7 @@ def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         orders     12
         customers  3
     """
-    lines = [columns, *rows]
+    lines = [columns, *(tuple(map(visible_line, row)) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tidegate.core.visible import visible
 from tidegate.errors import TidegateError
 from tidegate.loaders._applying import LoadResult
 from tidegate.loaders.cdc import CDCLoader
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = getattr(loader(spark, **made), method)(**values)
         sys.stdout.write(json.dumps(_details(found)) + "\n")
     except TidegateError as error:
-        sys.stderr.write(f"error[{error.code}]: {error.message}\n  hint: {error.hint}\n")
+        sys.stderr.write(visible(f"error[{error.code}]: {error.message}\n  hint: {error.hint}\n"))
         return error.exit_code
     return 0
 

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tidegate.core.visible import visible
 from tidegate.engine.observers import observe
 from tidegate.errors import INTERRUPTED, TidegateError
 from tidegate.service import wire
@@ -133,7 +134,7 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last border: a process that ends says why
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"error[internal]: {type(error).__name__}: {error}\n")
+            sys.stderr.write(visible(f"error[internal]: {type(error).__name__}: {error}\n"))
             sys.stderr.flush()
     finally:
         # Not `sys.exit`: what the supervisor registered to do at its end is not this process's to do.

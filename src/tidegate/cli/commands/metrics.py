@@ -10,6 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from tidegate.cli.shell import Shell
+from tidegate.core.visible import visible
 
 
 def metrics(
@@ -40,5 +41,5 @@ def metrics(
     if shell.as_json:
         shell.document({"openmetrics": text.decode(), "textfile": None if textfile is None else str(textfile)})
     elif textfile is None:
-        sys.stdout.write(text.decode())
+        sys.stdout.write(visible(text.decode()) if sys.stdout.isatty() else text.decode())
     return 0
