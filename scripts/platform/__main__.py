@@ -89,7 +89,7 @@ def start(stack: contextlib.ExitStack, folder: Path, teller: Teller) -> Platform
     environ |= {f"{name.upper()}_URL": postgres.url(name) for name in servers.DATABASES}
     environ["LAKE_JDBC_URL"] = f"jdbc:postgresql://127.0.0.1:{postgres.port}/lake"
     teller.say(f"PostgreSQL    127.0.0.1:{postgres.port}: the lake's catalog, the registry, the office's tickets")
-    environ["S3_ENDPOINT"] = environ["AWS_ENDPOINT_URL"] = servers.start_s3(stack, folder)
+    environ["S3_ENDPOINT"] = servers.start_s3(stack, folder)
     teller.say(f"S3            {environ['S3_ENDPOINT']}: buckets parking and sensors")
     environ["REST_URL"] = servers.start_rest_catalog(stack, folder, environ["S3_ENDPOINT"])
     teller.say(f"REST catalog  {environ['REST_URL']}")

@@ -1,14 +1,18 @@
 """Files in a real S3 server, listed and read without Spark: by fsspec for sources, by Arrow for lakes."""
 
 import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import s3fs
 
-from support.object_store import SECRET
-from tidegate.errors import SourceError, SourceRefused, WriteError
+from support.object_store import ACCESS, REGION, SECRET
+from tidegate.core.ids import Target
+from tidegate.errors import ConfigError, SourceError, SourceRefused, WriteError
 from tidegate.formats.delta.log import Log
-from tidegate.formats.shared.storage import store_of, stored, usage
+from tidegate.formats.iceberg import Iceberg
+from tidegate.formats.shared.placed import refuse_filled
+from tidegate.formats.shared.storage import has_older, store_of, stored, usage
 from tidegate.sources.shared.files.store import place
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
@@ -53,6 +57,26 @@ def test_a_lake_lists_and_reads_everything(bucket, scheme):
     assert (stored(f"{location}/nowhere"), Log.open(store_of(f"{location}/nowhere"))) == ([], None)
     with pytest.raises(WriteError, match="is missing"):
         store_of(location).read("gone")
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_lake_finds_its_store_by_its_own_settings(bucket, s3, tmp_path, monkeypatch, scheme):
+    """Nothing but the login is in the environment; the second lake has that, too, in its settings."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    location, target = f"{scheme}://landing/in", Target(lake="lake", namespace=("shop",), table="orders")
+    settings = {"type": "sqlite", "s3.endpoint": s3.endpoint, "client.region": REGION}
+    lake = Iceberg(name="lake", warehouse="s3://landing/lake", catalog=settings, folder=tmp_path)
+    assert {each.path for each in lake._where.store(location).walk()} == {name.removeprefix("in/") for name in FILES}
+    with pytest.raises(ConfigError, match="is not empty"):
+        refuse_filled(target, location, lake._where.store)
+    refuse_filled(target, f"{scheme}://landing/new", lake._where.store)
+    assert usage(location, open_store=lake._where.store).older_files == len(FILES)
+    assert has_older(location, datetime.now(UTC) + timedelta(days=1), lake._where.store)
+    assert not has_older(location, datetime.now(UTC) - timedelta(days=1), lake._where.store)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    login = {"s3.access-key-id": ACCESS, "s3.secret-access-key": SECRET}
+    known = Iceberg(name="lake", warehouse="s3://landing/lake", catalog=settings | login, folder=tmp_path)
+    assert len(known._where.store(location).walk()) == len(FILES)
 
 
 def test_a_refused_login_is_told_without_it(bucket, monkeypatch):

@@ -190,7 +190,7 @@ class Delta(Format):
             WriteError: the warehouse refused it.
         """
         if target in self.locations and self._log(target) is None:
-            refuse_filled(target, self.locations[target])
+            refuse_filled(target, self.locations[target], store_of)
         statement = ddl.create(self._location(target), schema, layout, vectors=self.deletion_vectors)
         with translated(f"creating {target}", self.warehouse):
             session.sql(statement)

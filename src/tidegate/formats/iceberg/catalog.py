@@ -21,9 +21,9 @@ from tidegate import extras
 from tidegate.core.ids import Target
 from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError, WriteError
 from tidegate.formats.iceberg.metadata import Metadata
-from tidegate.formats.shared.storage import LOGIN, refused
+from tidegate.formats.shared.storage import LOGIN, by_client, refused, store_of
 from tidegate.spark import jars
-from tidegate.storage import local_path
+from tidegate.storage import Store, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -163,6 +163,20 @@ class Catalog:
             return None
         except Exception as error:
             raise self._unreachable(error) from error
+
+    def store(self, location: str) -> Store:
+        """The files below a location, by the lake's own settings of its object store; the environment says the rest.
+
+        Raises:
+            WriteError: there is no way to read it from here.
+        """
+        if not location.startswith("s3"):
+            return store_of(location)
+        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 - the import costs more than a check may
+
+        scheme, _, path = location.partition("://")
+        bucket, _, _ = path.partition("/")
+        return by_client(location, lambda: PyArrowFileIO(self.pyiceberg()).fs_by_scheme(scheme, bucket))
 
     def tables(self, target: Target, prefix: str) -> list[str]:
         """The names of the tables beside the target that begin so.

@@ -204,7 +204,7 @@ class Iceberg(Format):
         if target in self.locations:
             location = self.locations[target]
             if self._where.load(target) is None:
-                refuse_filled(target, location)
+                refuse_filled(target, location, self._where.store)
         statements = [ddl.create(target, schema, layout, location)]
         order = ddl.order(target, schema, layout) if layout.sort_by else None
         identifier = ddl.identifier(target, schema)
@@ -324,7 +324,7 @@ class Iceberg(Format):
                 metadata,
                 lambda: self._where.table(upkeep.target),
                 upkeep,
-                aged=lambda: location is None or has_older(location, upkeep.orphaned_before),
+                aged=lambda: location is None or has_older(location, upkeep.orphaned_before, self._where.store),
             )
         )
 
@@ -358,9 +358,10 @@ class Iceberg(Format):
         if metadata is None or metadata.location is None or (current and "total-files-size" not in current.summary):
             return None
         if current is None:
-            return usage(metadata.location)
+            return usage(metadata.location, open_store=self._where.store)
         files = current.number("total-data-files") + current.number("total-delete-files")
-        return usage(metadata.location, files=files, size=current.number("total-files-size"))
+        size = current.number("total-files-size")
+        return usage(metadata.location, files=files, size=size, open_store=self._where.store)
 
     def _create(
         self,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.core.ids import Target
 from tidegate.errors import ConfigError
-from tidegate.formats.shared.storage import store_of
-from tidegate.storage import local_path
+from tidegate.storage import Store, local_path
 
 
-def refuse_filled(target: Target, location: str) -> None:
+def refuse_filled(target: Target, location: str, open_store: Callable[[str], Store]) -> None:
     """Refuses a place for a new table in which something lies: maintenance would take it for the table's own waste.
 
     Raises:
         ConfigError: it is not empty.
         WriteError: it cannot be listed from here, so nothing shows that it is empty.
     """
-    found = store_of(location).names("")
+    found = open_store(location).names("")
     if found:
         raise ConfigError(
             f"the location of {target}, {location}, is not empty ({min(found)}), and maintenance would delete what is "

@@ -6,11 +6,13 @@ Never deletes anything.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from tidegate.core.policies.maintenance import Usage
 from tidegate.errors import WriteError
-from tidegate.storage import FileInfo, Store, of_lake
+from tidegate.storage import ArrowFiles, FileInfo, Store, of_lake
 
 # Arrow gives one class for all that a store says, and the store's own word for it in its text.
 _REFUSED = re.compile(
@@ -28,13 +30,29 @@ def store_of(location: str) -> Store:
     return of_lake(location, _problem)
 
 
-def stored(location: str) -> list[FileInfo]:
+def by_client(location: str, connect: Callable[[], Any]) -> Store:
+    """The files below a location of an object store.
+
+    Args:
+        connect: makes Arrow's client of the store, by whatever settings.
+
+    Raises:
+        WriteError: the settings are none that the client takes.
+    """
+    try:
+        files = ArrowFiles(connect())
+    except (OSError, ValueError) as error:
+        raise _problem(location, error) from error
+    return Store(where=location, base=location.partition("://")[2], files=files, problem=_problem)
+
+
+def stored(location: str, open_store: Callable[[str], Store] = store_of) -> list[FileInfo]:
     """Every file below the location; none where there is no such folder.
 
     Raises:
         WriteError: it cannot be listed from here.
     """
-    return store_of(location).walk(at_work=True)
+    return open_store(location).walk(at_work=True)
 
 
 def refused(error: BaseException) -> bool:
@@ -49,24 +67,24 @@ def refused(error: BaseException) -> bool:
     return _REFUSED.search(str(error)) is not None
 
 
-def usage(location: str, *, files: int = 0, size: int = 0) -> Usage:
+def usage(location: str, *, files: int = 0, size: int = 0, open_store: Callable[[str], Store] = store_of) -> Usage:
     """What a table takes up, and what else lies below its location, where that can be listed from here.
 
     Args:
         files, size: of the visible version.
     """
     try:
-        found = stored(location)
+        found = stored(location, open_store)
     except WriteError:
         return Usage(files=files, bytes=size)
     more, rest = len(found) - files, sum(each.size for each in found) - size
     return Usage(files=files, bytes=size, older_files=max(more, 0), older_bytes=max(rest, 0))
 
 
-def has_older(location: str, moment: datetime) -> bool:
+def has_older(location: str, moment: datetime, open_store: Callable[[str], Store]) -> bool:
     """Whether a file below the location was written before then; yes where that cannot be listed from here."""
     try:
-        return any(each.written < moment.timestamp() for each in stored(location))
+        return any(each.written < moment.timestamp() for each in stored(location, open_store))
     except WriteError:
         return True
 
