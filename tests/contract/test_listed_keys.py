@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,10 @@ VALUES = {
 }
 
 
-@pytest.fixture(params=[make_lake, make_delta_lake], ids=["iceberg", "delta"])
+@pytest.fixture(
+    params=[make_lake, make_delta_lake, partial(make_delta_lake, deletion_vectors=True)],
+    ids=["iceberg", "delta", "vectors"],
+)
 def lake(request: pytest.FixtureRequest, spark, tmp_path: Path) -> Lake:
     made: Lake = request.param(
         tmp_path, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session()
@@ -142,7 +146,7 @@ def test_a_large_table_holds_what_a_dict_holds(lake: Lake, deletes: bool):
         assert {row["id"]: row["name"] for row in lake.oracle(target)} == held
         assert len(lake.ids(target)) == len(held)
         assert lake.format.state(target, plan.uid).position == plan.position
-    if isinstance(lake.format, Iceberg):
+    if isinstance(lake.format, Iceberg) or lake.format.deletion_vectors:
         assert written is not None
         assert sorted(written["id"].to_pylist()) == sorted(n for n, _, _ in rows if held.get(n) == "n3")
 

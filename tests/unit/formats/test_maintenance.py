@@ -15,7 +15,6 @@ from tidegate.core.policies.maintenance import Bytes, Maintenance, Step, Upkeep
 from tidegate.core.position import Position, property_name, touched_name
 from tidegate.errors import ConfigError
 from tidegate.formats.delta import Delta, table
-from tidegate.formats.delta.versions import vector_name
 from tidegate.formats.iceberg import Iceberg, ddl, layout
 from tidegate.formats.iceberg import maintenance as iceberg
 from tidegate.formats.iceberg import versions as travel
@@ -187,10 +186,6 @@ def test_versions_are_those_that_were_seen_each_with_its_load():
         ("2", 1, False),
         ("4", 2, True),
     ]
-
-
-def test_a_deletion_vector_names_its_file():
-    assert vector_name("ab^-aqEH.-t@S}K{vb[*k^") == "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
 PROTOCOL = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}

@@ -32,7 +32,7 @@ from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.table_facts import Snippets, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
-from tidegate.formats.delta import ddl, maintenance, readback, table
+from tidegate.formats.delta import ddl, maintenance, table
 from tidegate.formats.delta import versions as travel
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.snippets import snippets
@@ -251,6 +251,8 @@ class Delta(Format):
 
     def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
         """These columns of every row, read by PyArrow."""
+        from tidegate.formats.delta import readback  # noqa: PLC0415 - its import takes half a second
+
         log = self._log(target)
         return None if log is None else readback.rows(log, names)
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from tidegate.core.policies.maintenance import DELETE_FILES, SAFE_AGE, SMALL_FILES, Need, Step, Upkeep, many_deleted
 from tidegate.errors import CommitConflict, ConfigError
-from tidegate.formats.delta import table
+from tidegate.formats.delta import deletion_vectors, table
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import FOLDER, Log, Snapshot
 from tidegate.formats.shared.small_write import SETTINGS
@@ -36,7 +36,6 @@ SMALL = {
 OPTIMIZE = "spark.databricks.delta.optimize."
 # Delta leaves out a commit without files unless it is told not to.
 EMPTY_COMMITS = "spark.databricks.delta.skipRecordingEmptyCommits"
-INLINE = "i"
 """The storage type of a deletion vector within the log."""
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -77,7 +76,7 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
 def live(snapshot: Snapshot) -> tuple[int, int]:
     """Files and bytes that the version shows: its data files, and the files of their deletion vectors."""
     vectors = [file["deletionVector"] for file in snapshot.files if _vector(file)]
-    kept = [each for each in vectors if each["storageType"] != INLINE]
+    kept = [each for each in vectors if each["storageType"] != deletion_vectors.INLINE]
     files = {each["pathOrInlineDv"] for each in kept}
     size = sum(file["size"] for file in snapshot.files) + sum(each.get("sizeInBytes", 0) for each in kept)
     return len(snapshot.files) + len(files), size

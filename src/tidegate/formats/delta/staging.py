@@ -23,13 +23,15 @@ from tidegate.errors import CommitConflict, InternalError, PositionMoved, Tidega
 from tidegate.formats.delta import table
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log
-from tidegate.formats.shared.small_write import SETTINGS, few, named
+from tidegate.formats.shared.listed_keys import listed
+from tidegate.formats.shared.small_write import SETTINGS, few, named, read_back
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.dataframe_ops import completed, of_keys
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
 
 NUMBER = "spark.databricks.delta.write."
@@ -104,10 +106,10 @@ class DeltaStaging(Staging):
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
-        self._merged(
-            self._storable(rows),
-            merging(self.plan, prune=prune, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by),
-        )
+        table_rows = None if by else self._log().snapshot().rows
+        with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
+            statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+            self._merged(self._storable(rows), statement)
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys."""
@@ -163,6 +165,20 @@ class DeltaStaging(Staging):
             stored = ", ".join(f"{sql.quote(table.physical(each))} {table.spark_type(each)}" for each in columns)
             renamed = [f"{sql.quote(table.physical(each))} AS {sql.quote(each['name'])}" for each in columns]
             return self.session.read.schema(stored).parquet(*paths).selectExpr(*renamed)
+
+    def written(self) -> pa.Table | None:
+        """The rows that the load's one commit added or replaced, see `Staging.written`."""
+        mode = self.plan.write.mode
+        if mode not in (Mode.APPEND, Mode.MERGE_ON_READ) or not read_back(self.plan) or len(self._landed) != 1:
+            return None
+        if self.plan.deletes.policy.soft:
+            return None
+        from tidegate.formats.delta import readback  # noqa: PLC0415 - its import takes half a second
+
+        log = self._log()
+        key = () if mode is Mode.APPEND else self.plan.key
+        names = [column.name for column in self.plan.columns.covered]
+        return readback.added(log, self._commit(log), columns=names, key=key)
 
     def receipt(self) -> Receipt:
         """What the commit did, in its own words."""

@@ -227,6 +227,23 @@ def may_hold(snapshot: Snapshot, bound: Prune) -> bool:
     return any(_meets(statistics(file), physical(field), bound, kind.kind) for file in snapshot.files)
 
 
+def may_hold_between(snapshot: Snapshot, file: Mapping[str, Any], ends: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a file may hold a row whose every column is between its ends; yes where nothing proves otherwise.
+
+    Args:
+        ends: `min` and `max` by column, as Python's values.
+    """
+    stats = statistics(file)
+    for each in fields(snapshot):
+        kind = _SIMPLE.get(each["type"]) if isinstance(each["type"], str) else None
+        if each["name"] in ends and kind is not None and kind.kind in (Kind.INTEGER, Kind.DATE):
+            low, high = (str(ends[each["name"]][end]) for end in ("min", "max"))
+            bound = Prune(column=each["name"], type=kind, low=low, high=high)
+            if not _meets(stats, physical(each), bound, kind.kind):
+                return False
+    return True
+
+
 def _meets(stats: Mapping[str, Any], name: str, bound: Prune, kind: Kind) -> bool:
     rows = stats.get("numRecords")
     if rows == 0 or (rows is not None and (stats.get("nullCount") or {}).get(name) == rows):

@@ -5,14 +5,13 @@ A version whose files were removed by VACUUM is never listed.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tidegate.core.ids import Target
 from tidegate.core.policies.maintenance import Version
-from tidegate.formats.delta import table
+from tidegate.formats.delta import deletion_vectors, table
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log
 from tidegate.formats.delta.maintenance import made_at
@@ -21,10 +20,6 @@ from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Source: ZeroMQ RFC 32, Z85; Delta transaction log protocol, "Deletion Vector Descriptor Schema".
-Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-ENCODED_UUID = 20
 
 
 def versions(log: Log, location: str, uid: str) -> Iterator[Version]:
@@ -77,25 +72,5 @@ def _names(file: Mapping[str, Any]) -> Iterator[str]:
     path = unquote(file["path"])
     if "://" not in path and not path.startswith(("/", "file:")):
         yield path
-    vector = file.get("deletionVector") or {}
-    if vector.get("storageType") == "u":
-        text = str(vector["pathOrInlineDv"])
-        folder = text[:-ENCODED_UUID]
-        yield f"{folder}/{vector_name(text)}" if folder else vector_name(text)
-
-
-def vector_name(text: str) -> str:
-    """The name of the file that a deletion vector's encoded identity stands for.
-
-    Example:
-        >>> vector_name("ab^-aqEH.-t@S}K{vb[*k^")
-        'deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
-    """
-    encoded = text[-ENCODED_UUID:]
-    data = b""
-    for start in range(0, ENCODED_UUID, 5):
-        value = 0
-        for char in encoded[start : start + 5]:
-            value = value * 85 + Z85.index(char)
-        data += value.to_bytes(4, "big")
-    return f"deletion_vector_{uuid.UUID(bytes=data)}.bin"
+    if vector := deletion_vectors.file_of(file.get("deletionVector") or {}):
+        yield vector

@@ -6,7 +6,6 @@ contain rows of the same keys or partitions.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,18 +35,14 @@ from pyiceberg.types import NestedField, PrimitiveType
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice
 from tidegate.core.type_limits import least, may_wrap
-from tidegate.formats.shared.small_write import BACK_ROWS
+from tidegate.formats.shared.key_places import places_in, places_of
+from tidegate.formats.shared.small_write import BACK_ROWS, OTHER_BYTES, OTHERS, READERS
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-PLACE = "__tidegate_place"
 FIELD_ID = b"PARQUET:field_id"
-# Beyond so many rows in the files that may hold a key of the commit, or bytes of their keys, Spark reads these sooner.
-OTHERS = 20_000_000
-OTHER_BYTES = 200_000_000
-READERS = 4
 PARTS = 8
 """Partitions that are looked for one by one."""
 
@@ -174,14 +169,12 @@ def _any_left(table: Table, version: int, files: Mapping[str, DataFile], keys: p
     size = sum((each.file.column_sizes or {}).get(id_, each.file.file_size_in_bytes) for each in others for id_ in ids)
     if sum(task.file.record_count for task in others) > OTHERS or size > OTHER_BYTES:
         return True
-    if any(pa.types.is_floating(each.type) for each in keys.schema):
-        raise ValueError("two zeros are one key, and two numbers for Arrow")
     condition = expression_to_pyarrow(bind(schema, within, case_sensitive=True), schema)
 
     def left(task: FileScanTask) -> bool:
         if all(file.file_format == FileFormat.PARQUET for file in (task.file, *task.delete_files)):
             return _left(table, task, keys, condition)
-        return bool(_places(_read(table, [task], names, within), keys))
+        return bool(places_of(_read(table, [task], names, within), keys))
 
     with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="readback") as pool:
         return any(pool.map(left, others))
@@ -193,37 +186,19 @@ def _left(table: Table, task: FileScanTask, keys: pa.Table, condition: Any) -> b
     Raises:
         LookupError: the file names a column of the key otherwise.
     """
-    found: list[pa.Array] = []
     with table.io.new_input(task.file.file_path).open() as stream:
-        file, begin = ParquetFileFormat().make_fragment(stream), 0
+        file = ParquetFileFormat().make_fragment(stream)
         for name in keys.column_names:
             known = (file.physical_schema.field(name).metadata or {}).get(FIELD_ID)
             if known != str(table.schema().find_field(name).field_id).encode():
                 raise LookupError(name)
-        near = {group.id for group in file.subset(filter=condition).row_groups}
-        for group in file.row_groups:
-            if group.id in near:
-                rows = file.subset(row_group_ids=[group.id]).to_table(columns=keys.column_names)
-                found.append(pc.add(_places(rows, keys), begin))
-            begin += group.num_rows
-    places = pa.chunked_array(found, pa.int64())
+        places = places_in(file, keys.column_names, keys, condition)
     for deleted in task.delete_files if len(places) else ():
         with table.io.new_input(deleted.file_path).open() as stream:
             of_file = field("file_path") == task.file.file_path
             deleted_places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=of_file)["pos"]
         places = places.filter(pc.invert(pc.is_in(places, value_set=deleted_places)))
     return len(places) > 0
-
-
-def _places(rows: pa.Table, keys: pa.Table) -> pa.Array:
-    """Where the rows lie, counted from 0, whose key is among these."""
-    rows = rows.cast(keys.schema)
-    near = [pc.is_in(rows[name], value_set=keys[name].combine_chunks()) for name in keys.column_names]
-    places = pc.indices_nonzero(functools.reduce(pc.and_, near)).cast(pa.int64())
-    if len(near) == 1 or not len(places):
-        return places
-    numbered = rows.take(places).append_column(PLACE, places)
-    return numbered.join(keys, keys=keys.column_names, join_type="left semi")[PLACE].combine_chunks()
 
 
 def _within(table: Table, files: Collection[DataFile], key: Sequence[str]) -> BooleanExpression:

@@ -10,6 +10,10 @@ from tidegate.core.plan import LoadPlan, Mode
 FEW_ROWS = 20_000
 # Up to so many rows another engine in this process has read and hashed them before Spark has planned to.
 BACK_ROWS = 100_000
+# Beyond so many rows in the files that may hold a key of the commit, or bytes of their keys, Spark reads these sooner.
+OTHERS = 20_000_000
+OTHER_BYTES = 200_000_000
+READERS = 4
 # Planning a join while it runs, in several stages, and compiling it pay for themselves with many rows only.
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
