@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tidegate.core.schema import JSON, Column
 from tidegate.envelopes._connect import loaded
 from tidegate.sources.shared.files.values import document
+from tidegate.sources.shared.reference import documents
 
 
 def nested(levels: int) -> str:
@@ -23,7 +26,18 @@ def test_what_spark_reads_is_read(levels: int) -> None:
     assert sys.getrecursionlimit() == before
 
 
+@pytest.mark.parametrize("levels", [500, 998])
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_second_reader_reads_it_too(levels: int, listed: bool) -> None:
+    text = f"[{nested(levels)}]" if listed else nested(levels)
+    columns = [Column(name="a", type=JSON)]
+    (found,) = documents.batches(lambda: io.BytesIO(text.encode()), columns, {})
+    assert found["a"].to_pylist() == ["[" * levels + "]" * levels]
+
+
 def test_what_is_deeper_is_refused() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         document(nested(200_000))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        documents.document(nested(200_000))
     assert loaded(nested(200_000).encode()) is None

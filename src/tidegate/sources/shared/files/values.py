@@ -9,9 +9,6 @@ import json
 import math
 import re
 import struct
-import sys
-import threading
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal, InvalidOperation, localcontext
 from itertools import pairwise
@@ -31,8 +28,7 @@ from tidegate.dialects.spark.exact_text import (
     UUID,
     TextRules,
 )
-
-_DEEPER = threading.Lock()  # the limit of calls is one for the whole process
+from tidegate.sources.shared.deep import deep
 
 
 def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901, PLR0911 - one answer a kind
@@ -158,23 +154,7 @@ def document(line: str) -> dict[str, Any]:
     def parsed() -> object:
         return json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
 
-    try:
-        found = parsed()
-    except RecursionError:
-        found = _deep(parsed)
+    found = deep(parsed)
     if not isinstance(found, dict):
         raise ValueError("it is not an object")  # noqa: TRY004 - as json's own
     return found
-
-
-def _deep(parsed: Callable[[], object]) -> object:
-    """The same with room for as many levels as Spark reads (1,000). Raises ValueError for more."""
-    with _DEEPER:
-        before = sys.getrecursionlimit()
-        sys.setrecursionlimit(before + 4_000)  # two calls a level, and some
-        try:
-            return parsed()
-        except RecursionError as error:
-            raise ValueError("it is nested too deeply") from error
-        finally:
-            sys.setrecursionlimit(before)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidegate.core.schema import Column
 from tidegate.errors import ConfigError
+from tidegate.sources.shared.deep import deep
 from tidegate.sources.shared.reference.values import TextRules, ValueRefused, of_texts
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -96,9 +98,9 @@ def document(text: str) -> dict[str, Any]:
     """The fields of one document.
 
     Raises:
-        ValueError: it is no object, or there is more than one.
+        ValueError: it is no object, there is more than one, or it is nested deeper than Spark reads it.
     """
-    found = DECODER.decode(text)
+    found = deep(lambda: DECODER.decode(text))
     if not isinstance(found, Fields):
         raise ValueError("a document that is not an object")  # noqa: TRY004 - of the file, not of a caller
     if len(found) < len(found.pairs):
@@ -130,7 +132,7 @@ def batches(opened: Opener, columns: Sequence[Column], options: Mapping[str, str
 def _row(text: str, columns: Sequence[Column]) -> list[str | None]:
     """The text of each column, as the document has it."""
     fields = document(text)
-    return [_text(fields.get(column.name)) for column in columns]
+    return deep(lambda: [_text(fields.get(column.name)) for column in columns])
 
 
 def _text(value: Any) -> str | None:
@@ -186,7 +188,7 @@ def _listed(rest: str, read: Any) -> Iterator[str]:
         try:
             if rest[at : at + 1] not in ("{", ""):
                 raise ValueError("a document that is not an object")
-            _, end = DECODER.raw_decode(rest, at)
+            _, end = deep(partial(DECODER.raw_decode, rest, at))
         except json.JSONDecodeError:
             piece = read.read(max(PIECE, len(rest) - at))
             if not piece:
