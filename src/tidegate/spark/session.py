@@ -69,6 +69,8 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Other users of the machine reach loopback, too. Spark makes the secret, and tells nobody.
+    "spark.authenticate": "true",
     "spark.sql.shuffle.partitions": "32",
 }
 _JOINED = {EXTENSIONS: ",", "spark.driver.extraJavaOptions": " "}
@@ -248,7 +250,7 @@ class Sessions:
 
     @property
     def _local(self) -> bool:
-        return self._master.startswith("local")
+        return re.match(r"local(\[|$)", self._master) is not None
 
     def _runtime_conf(self) -> Iterable[tuple[str, str]]:
         yield from LOAD_CONF.items()
