@@ -44,6 +44,7 @@ OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "--add-modules=jdk.incubator.vector",
 )
+READERS = Path(__file__).parents[2] / "docs" / "lakes" / "readers.md"
 ICEBERG = """connector.name=iceberg
 iceberg.catalog.type=TESTING_FILE_METASTORE
 hive.metastore.catalog.dir=local:///warehouse
@@ -122,6 +123,19 @@ def running(catalogs: Mapping[str, str] | None = None) -> Iterator[TrinoServer]:
             process.terminate()
             process.wait(timeout=60)
     shutil.rmtree(folder)
+
+
+def documented_catalog(pg_url: str, folder: Path) -> str:
+    """The properties that the page about readers shows, for a project in a folder and its catalog in PostgreSQL."""
+    page = re.search(r"```properties\n(.*?)```", READERS.read_text(), re.DOTALL)
+    parts = re.fullmatch(r"postgresql://([^@]+)@([^/]+)/(.+)", pg_url)
+    assert page is not None
+    assert parts is not None
+    user, host, database = parts.groups()
+    settings = page[1].replace("db.example:5432/catalog", f"{host}/{database}").replace("user=lake", f"user={user}")
+    settings = re.sub(r"iceberg.jdbc-catalog.connection-password.*\n", "", settings)
+    settings = settings.replace("s3://company-lake/tables", f"file://{folder}/warehouse")
+    return re.sub(r"fs.native-s3.*", "fs.hadoop.enabled=true", settings, flags=re.DOTALL)
 
 
 def newest_java() -> Path:

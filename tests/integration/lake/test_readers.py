@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.trino import running
+from support.trino import documented_catalog, running
 from support.workspace import SqliteShop, Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -63,12 +63,5 @@ def read_by_spark(session: Any, code: str, folder: Path) -> pa.Table:
 @pytest.mark.postgres
 def test_trino_reads_the_catalog_in_postgresql(spark, tmp_path, pg_url):
     loaded(tmp_path, spark, catalog={"type": "postgresql", "uri": pg_url})
-    page = re.search(r"```properties\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert page is not None
-    user, host, database = re.fullmatch(r"postgresql://([^@]+)@([^/]+)/(.+)", pg_url).groups()
-    settings = page[1].replace("db.example:5432/catalog", f"{host}/{database}").replace("user=lake", f"user={user}")
-    settings = re.sub(r"iceberg.jdbc-catalog.connection-password.*\n", "", settings)
-    settings = settings.replace("s3://company-lake/tables", f"file://{tmp_path}/warehouse")
-    settings = re.sub(r"fs.native-s3.*", "fs.hadoop.enabled=true", settings, flags=re.DOTALL)
-    with running(catalogs={"lake": settings}) as server:
+    with running(catalogs={"lake": documented_catalog(pg_url, tmp_path)}) as server:
         assert sorted(map(tuple, server.run("SELECT id, v FROM lake.shop.orders"))) == ROWS

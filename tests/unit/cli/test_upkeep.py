@@ -101,6 +101,7 @@ def test_a_watch_of_nothing_is_refused(folder, tidegate):
         ("maintenance: {keep: 0}", "keep must be 1 or more"),
         ("maintenance: {orphans_after: 1h}", "1d or more"),
         ("maintenance: {kept: 3}", "keep"),
+        ("maintenance: {statistics: 3}", "maintenance.statistics"),
         ("schedule: {every: 5m, cron: '* * * * *'}", "one of `every:` and `cron:`"),
         ("schedule: {cron: 'every day'}", "five fields"),
         ("schedule: {every: 0s}", "1s or more"),

@@ -20,6 +20,8 @@ DELETED_ROWS = 10_000
 """So great a part of the rows, and so many of them, deleted beside their files, are worth a rewrite."""
 MANIFESTS = 50
 """So many manifests are worth a rewrite."""
+CHANGED_SHARE = 0.1
+"""So great a part of the rows changed since the last statistics is worth new ones."""
 ORPHANS_EVERY = timedelta(days=1)
 """A look for orphan files lists every file of the table, so it is not taken at each maintenance."""
 SAFE_AGE = timedelta(days=1)
@@ -50,6 +52,8 @@ class Maintenance:
         every: how often `watch` maintains the table, after a load; never unless it is given.
         measure_query: run a query before and after the table is compacted, to tell how much faster readers are: one in
             Spark's SQL that reads `{table}`; `true` reads every row and column.
+        statistics: count the distinct values of these columns, or of all with `true`, for the planners of readers such
+            as Trino; Iceberg only. It reads the columns whole, so it is off by default.
     """
 
     compact_below: Bytes = SMALL
@@ -59,6 +63,7 @@ class Maintenance:
     orphans_after: timedelta = timedelta(days=3)
     every: timedelta | None = None
     measure_query: bool | str = False
+    statistics: bool | tuple[str, ...] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.measure_query, str) and PLACE not in self.measure_query:
@@ -97,6 +102,9 @@ class Step(StrEnum):
 
     EXPIRE = "expire"
     """Old versions go, and the files that only they need."""
+
+    STATISTICS = "statistics"
+    """Distinct values are counted for query planners; after old versions, which take their statistics along."""
 
     ORPHANS = "orphans"
     """Files that no version knows go."""

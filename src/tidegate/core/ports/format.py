@@ -13,7 +13,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage, Version
+from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, Usage, Version
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Slice
@@ -259,6 +259,10 @@ class Format(Protocol):
     @abstractmethod
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout, one sentence each; of any columns if none are given."""
+
+    def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:
+        """Why no table can be maintained by these rules, one sentence each."""
+        return ("statistics are not something that tables of this format keep",) if rules.statistics else ()
 
     def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:  # noqa: ARG002 - by default none can
         """Why these columns of a table cannot get another type with all of its rows; None where they can."""

@@ -192,6 +192,8 @@ def _refuse_parts(config: Config, lakes: Mapping[str, Format], entry: StreamConf
         refuse_shared(config, entry)
     for problem in lakes[target.lake].layout_problems(entry.layout):
         problems.found.append(entry.layout_mark.error(problem))
+    for problem in lakes[target.lake].maintenance_problems(entry.maintenance):
+        problems.found.append(entry.mark.inside("maintenance").error(problem))
     for node in entry.checks:
         with problems.kept():
             _rule(config, node, dict(lakes), target)

@@ -257,7 +257,8 @@ def _survey(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[U
         force=force,
         looked_at=last_look(stream, context),
     )
-    sides = (replace(upkeep, target=side, partition_by=()) for side in keeper.side_tables(stream.target))
+    rules = replace(upkeep.rules, statistics=False)  # nobody plans queries over tables that Tidegate keeps for itself
+    sides = (replace(upkeep, target=side, rules=rules, partition_by=()) for side in keeper.side_tables(stream.target))
     surveyed = [(each, keeper.survey(each)) for each in sides]
     return [(upkeep, (*retention.need(stream, context), *keeper.survey(upkeep))), *surveyed]
 

@@ -16,7 +16,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
+from tidegate.core.policies.maintenance import SIDE, Maintenance, Need, Step, Upkeep, Usage, Version
 from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
@@ -155,6 +155,14 @@ class Delta(Format):
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout; of any columns if none are given."""
         return ddl.layout_problems(layout, columns)
+
+    def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:
+        """Statistics of columns: Delta's log has no place for them."""
+        kept_apart = (
+            "statistics are counted of Iceberg tables alone: of a Delta table each engine keeps its own, and what Spark "
+            "counts is read by no other; run ANALYZE in the engine that reads the table"
+        )
+        return (kept_apart,) if rules.statistics else ()
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
         """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""

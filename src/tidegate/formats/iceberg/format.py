@@ -17,7 +17,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
 from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
-from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
+from tidegate.core.policies.maintenance import SIDE, Maintenance, Need, Step, Upkeep, Usage, Version
 from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
@@ -162,6 +162,10 @@ class Iceberg(Format):
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout; of any columns if none are given."""
         return ddl.layout_problems(layout, columns)
+
+    def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:  # noqa: ARG002 - of whatever rules
+        """None: it has every step."""
+        return ()
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

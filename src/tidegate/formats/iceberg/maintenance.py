@@ -27,7 +27,7 @@ from tidegate.core.policies.maintenance import (
 )
 from tidegate.core.position import touched_name
 from tidegate.errors import CommitConflict
-from tidegate.formats.iceberg import layout
+from tidegate.formats.iceberg import layout, statistics
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
 from tidegate.formats.iceberg.staging import MAIN, PROPERTY, drop_branch, drop_leftovers
 from tidegate.formats.shared.small_write import SETTINGS
@@ -61,6 +61,10 @@ def survey(
         yield from _of_files(current, open_table, upkeep)
     if expiring := expired(metadata, upkeep):
         yield Need(step=Step.EXPIRE, reason=f"{len(expiring)} of {len(metadata.snapshots())} snapshots are old")
+    if reason := statistics.due(metadata, upkeep):
+        yield Need(step=Step.STATISTICS, reason=reason)
+    elif expiring and statistics.columns(metadata, upkeep):
+        yield Need(step=Step.STATISTICS, reason="those of snapshots that expire go with them")
     if upkeep.looks and current is not None and aged():
         yield Need(step=Step.ORPHANS, reason=f"files written before {_minute(upkeep.orphaned_before)} are checked")
 
@@ -179,6 +183,7 @@ class Keeper:
             Step.DELETES: self._remove_deletes,
             Step.MANIFESTS: self._rewrite_manifests,
             Step.EXPIRE: self._expire,
+            Step.STATISTICS: self._count_distinct,
             Step.ORPHANS: self._remove_orphans,
         }
         current = self._metadata.snapshot(self._metadata.main)
@@ -267,6 +272,13 @@ class Keeper:
             self._call("fast_forward", branch=sql.string(MAIN), to=sql.string(branch))
         finally:
             drop_branch(self.session, target, branch, self.warehouse)
+
+    def _count_distinct(self) -> str:
+        if statistics.due(self._metadata, self.upkeep) is None:
+            return "those that are there remain"
+        names = statistics.columns(self._metadata, self.upkeep)
+        self._ask("compute_table_stats", columns=f"array({', '.join(map(sql.string, names))})")
+        return f"distinct values of {len(names)} columns counted"
 
     def _remove_orphans(self) -> str:
         before = {"older_than": _timestamp(self.upkeep.orphaned_before)}
