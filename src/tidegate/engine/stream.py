@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from tidegate.core.bounds import BoundRequest
-from tidegate.core.ids import Target
+from tidegate.core.ids import Connection, Target
 from tidegate.core.plan import StreamRef
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
@@ -40,6 +40,7 @@ class Policies:
     Args:
         contract: the mode for each kind of change of columns.
         checks: what its rows have to fulfil before anything is visible.
+        measured_by: what runs the query that maintenance measures; None for Spark.
     """
 
     verify: VerifyLevel = VerifyLevel.MOVED
@@ -50,6 +51,7 @@ class Policies:
     schedule: Schedule | None = None
     retain: Retain | None = None
     checks: tuple[Rule, ...] = ()
+    measured_by: Connection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ def test_the_query_that_is_measured_is_the_projects(loads):
         loads.load(number, 10 + number)
     (table,) = [each for each in loads.maintain(force=True).tables if each.query is not None]
     assert table.query.before > 0 < table.query.after
+    assert table.query.engine == "spark"
     loads.load(4)
     loads.configure(maintenance={"measure_query": "SELECT nothing FROM {table}"})
     with loads.project() as project:

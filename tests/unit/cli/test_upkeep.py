@@ -102,6 +102,7 @@ def test_a_watch_of_nothing_is_refused(folder, tidegate):
         ("maintenance: {orphans_after: 1h}", "1d or more"),
         ("maintenance: {kept: 3}", "keep"),
         ("maintenance: {statistics: 3}", "maintenance.statistics"),
+        ("maintenance: {measure_by: shop}", "measure_by needs a measure_query that reads {table}"),
         ("schedule: {every: 5m, cron: '* * * * *'}", "one of `every:` and `cron:`"),
         ("schedule: {cron: 'every day'}", "five fields"),
         ("schedule: {every: 0s}", "1s or more"),
@@ -114,3 +115,15 @@ def test_rules_that_nobody_can_keep_are_refused_with_their_line(folder, tidegate
     assert found.exit_code == 2
     assert said in found.err
     assert "tidegate.yaml:9" in found.err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("tree", "'tree' is not under `conn"), ("shop", "'shop' is no connection of an")]
+)
+def test_a_query_is_measured_by_an_engine_that_reads_the_lake(folder, tidegate, name, said):
+    path = folder / "tidegate.yaml"
+    rule = f"maintenance: {{measure_by: {name}, measure_query: 'SELECT 1 FROM {{table}}'}}"
+    path.write_text(path.read_text().replace("    write: append\n", f"    write: append\n    {rule}\n"))
+    found = tidegate("check")
+    assert found.exit_code == 2
+    assert f"streams.orders.maintenance.measure_by: {said}" in found.err

@@ -110,4 +110,7 @@ def test_delta_refuses_them_and_says_why(tmp_path):
     (problem,) = Delta(name="lake", folder=tmp_path).maintenance_problems(Maintenance(statistics=("id",)))
     assert "of Iceberg tables alone" in problem
     assert not Delta(name="lake", folder=tmp_path).maintenance_problems(Maintenance())
+    by_trino = Maintenance(measure_query="SELECT 1 FROM {table}", measure_by="tree")
+    assert "Iceberg tables alone" in next(iter(Delta(name="lake", folder=tmp_path).maintenance_problems(by_trino)))
+    assert not Iceberg(name="lake", folder=tmp_path).maintenance_problems(by_trino)
     assert not Iceberg(name="lake", folder=tmp_path).maintenance_problems(Maintenance(statistics=True))

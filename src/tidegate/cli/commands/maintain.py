@@ -14,6 +14,7 @@ from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.engine.maintenance.maintain import FinishedStep, StreamUpkeep, TableUpkeep
+    from tidegate.engine.maintenance.measured import QueryTime
 
 
 def maintain(
@@ -58,6 +59,8 @@ def maintain(
         for table in one.tables:
             if table.steps:
                 shell.result(f"{table.table}: {'; '.join(map(_step_text, table.steps))}")
+            if table.query:
+                shell.result(f"{table.table}: {_query_text(table.query)}")
         if one.error:
             about = "" if repr(one.stream) in one.error.message else f"{one.stream}: "
             shell.problem(code=one.error.code, message=about + one.error.message, hint=one.error.hint)
@@ -93,6 +96,13 @@ def rollback(
 def _step_text(done: FinishedStep) -> str:
     did = f": {done.did}" if done.did else ""
     return f"{done.step}{did} ({done.reason})"
+
+
+def _query_text(query: QueryTime) -> str:
+    change = f"{abs(query.improvement):.0f} % {'less' if query.improvement >= 0 else 'more'}"
+    return (
+        f"the measured query took {query.before:.2f} s before and {query.after:.2f} s after, {change} ({query.engine})"
+    )
 
 
 def _rows(one: StreamUpkeep) -> list[tuple[str, ...]]:

@@ -50,8 +50,9 @@ class Maintenance:
         keep_at_most: no more than this many versions are kept, however young they are; each makes every commit slower.
         orphans_after: files that belong to no version are removed once they are older than this; at least a day.
         every: how often `watch` maintains the table, after a load; never unless it is given.
-        measure_query: run a query before and after the table is compacted, to tell how much faster readers are: one in
-            Spark's SQL that reads `{table}`; `true` reads every row and column.
+        measure_query: run a query before and after the table is compacted, to tell how much faster readers are: one
+            that reads `{table}`; `true` reads every row and column. In Spark's SQL, or in that of `measure_by`.
+        measure_by: the connection, of Trino, that runs the query; Spark without one.
         statistics: count the distinct values of these columns, or of all with `true`, for the planners of readers such
             as Trino; Iceberg only. It reads the columns whole, so it is off by default.
     """
@@ -63,11 +64,14 @@ class Maintenance:
     orphans_after: timedelta = timedelta(days=3)
     every: timedelta | None = None
     measure_query: bool | str = False
+    measure_by: str | None = None
     statistics: bool | tuple[str, ...] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.measure_query, str) and PLACE not in self.measure_query:
             raise ValueError(f"measure_query must be true, false, or a query that reads {PLACE}")
+        if self.measure_by is not None and not isinstance(self.measure_query, str):
+            raise ValueError(f"measure_by needs a measure_query that reads {PLACE}")
         if self.keep < 1:
             raise ValueError("keep must be 1 or more: the newest version is the table itself")
         if self.keep_at_most < self.keep:

@@ -187,6 +187,10 @@ class Session(Protocol):
         """Why rows that fulfil the condition, and were not there at that moment, were written before it."""
         return None
 
+    def table_version(self, relation: Relation) -> str | None:  # noqa: ARG002 - few read tables of lakes
+        """The snapshot of a lake's table that statements read now; None for any other table."""
+        return None
+
     def follows(self) -> bool:
         """Whether it replays the history of another server."""
         return False
@@ -362,7 +366,8 @@ class Connectable(Dialect, Protocol):
     """The dialect of a database that can be connected to.
 
     `bounds` are the safe bounds that its sessions know; `ranges` says that a table may be kept in ranges of a column;
-    `known` matches the names of the types that Spark's JDBC source knows.
+    `known` matches the names of the types that Spark's JDBC source knows; `reads_lakes` says that a table of a lake is
+    read like any other, see `Session.table_version`.
     """
 
     jars: ClassVar[tuple[str, ...]]
@@ -370,6 +375,7 @@ class Connectable(Dialect, Protocol):
     connects: ClassVar[bool] = True
     bounds: ClassVar[frozenset[Bound]]
     ranges: ClassVar[bool] = False
+    reads_lakes: ClassVar[bool] = False
     known: ClassVar[re.Pattern[str]] = re.compile("")
 
     @abstractmethod

@@ -262,7 +262,8 @@ class Format(Protocol):
 
     def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:
         """Why no table can be maintained by these rules, one sentence each."""
-        return ("statistics are not something that tables of this format keep",) if rules.statistics else ()
+        given = {"statistics": rules.statistics, "measure_by": rules.measure_by}
+        return tuple(f"{name} is tested with Iceberg tables alone" for name, value in given.items() if value)
 
     def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:  # noqa: ARG002 - by default none can
         """Why these columns of a table cannot get another type with all of its rows; None where they can."""

@@ -32,6 +32,7 @@ class Trino(Connectable):
     kind: ClassVar[str] = "trino"
     jars: ClassVar[tuple[str, ...]] = ("io.trino:trino-jdbc:476",)
     sqlglot: ClassVar[str] = "trino"
+    reads_lakes: ClassVar[bool] = True
     bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
     known: ClassVar[re.Pattern[str]] = re.compile(
         r"(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date|timestamp(\(\d+\))?$)"

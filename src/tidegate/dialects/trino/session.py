@@ -128,6 +128,11 @@ class TrinoSession(PreSnapshotSession):
             self._snapshot = catalog.snapshot(self, relation)
             self._held = relation
 
+    def table_version(self, relation: Relation) -> str | None:
+        """The snapshot of an Iceberg table; None for any other, and for one without rows."""
+        found = catalog.snapshot(self, relation)
+        return str(found[0][0]) if found else None
+
     def identity(self, relation: Relation) -> str:
         """Server, catalog and table, as the URL names them."""
         return catalog.identity(self, relation)

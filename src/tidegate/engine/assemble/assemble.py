@@ -20,7 +20,7 @@ from tidegate.config.targets import refuse_reserved, shared_target
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
-from tidegate.core.ids import Target, split_name, stream_uid
+from tidegate.core.ids import Connection, Target, split_name, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source
@@ -31,6 +31,7 @@ from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
 from tidegate.engine.assemble import locations, patterns
 from tidegate.engine.assemble.selection import Choice
+from tidegate.engine.maintenance import measured
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import LoadsTable, Policies, Stream, VerifyLevel
@@ -149,12 +150,26 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
             schedule=entry.schedule,
             checks=renamed([_rule(config, node, lakes, target) for node in entry.checks]),
             retain=entry.retain,
+            measured_by=_measured_by(config, entry),
         ),
         loads=loads_table(config, lakes),
     )
     if reasons := tuple(retention.incompatibilities(joined)):
         raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     return joined
+
+
+def _measured_by(config: Config, entry: StreamConfig) -> Connection | None:
+    """What runs the query that maintenance measures. Raises ConfigError where it cannot."""
+    name, mark = entry.maintenance.measure_by, entry.mark.inside("maintenance").inside("measure_by")
+    if name is None:
+        return None
+    if name not in config.connections:
+        raise mark.error(f"{name!r} is not under `connections:`; {suggest(name, config.connections)}")
+    connection = config.connection(name)
+    if (problem := measured.refused(entry.target, connection)) is not None:
+        raise mark.error(problem)
+    return connection
 
 
 def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Source[Probe]:

@@ -20,6 +20,7 @@ from tidegate.core.report import StreamReport
 from tidegate.engine import retention
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
+from tidegate.engine.maintenance.measured import Measurement, QueryTime, compared, measurement
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
@@ -28,7 +29,6 @@ from tidegate.engine.stream import LoadsTable, Stream
 from tidegate.errors import ConfigError, InternalError, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
-from tidegate.spark.measured import measured_query
 
 TASK = "maintain"
 LOADS = "loads_table"
@@ -43,14 +43,6 @@ class FinishedStep:
     step: Step
     reason: str
     did: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryTime:
-    """Seconds that the measured query of a table took, before and after it was compacted."""
-
-    before: float
-    after: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,9 +221,7 @@ def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Jour
         done: list[TableUpkeep] = []
         payload["tables"] = []
         for upkeep, needs in surveyed:
-            measured = upkeep.rules.measure_query and any(need.step in REWRITES for need in needs)
-            seconds = partial(_read_through, stream, context, journal, upkeep) if measured else _unmeasured
-            done.append(_table(stream, upkeep, needs, do, seconds))
+            done.append(_table(stream, upkeep, needs, do, partial(measurement, stream, context, journal, upkeep)))
             payload["tables"].append(done[-1].to_dict())
     return StreamUpkeep(stream=stream.name, outcome="maintained", tables=tuple(done))
 
@@ -257,7 +247,8 @@ def _survey(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[U
         force=force,
         looked_at=last_look(stream, context),
     )
-    rules = replace(upkeep.rules, statistics=False)  # nobody plans queries over tables that Tidegate keeps for itself
+    # Nobody queries the tables that Tidegate keeps for itself.
+    rules = replace(upkeep.rules, statistics=False, measure_query=False, measure_by=None)
     sides = (replace(upkeep, target=side, rules=rules, partition_by=()) for side in keeper.side_tables(stream.target))
     surveyed = [(each, keeper.survey(each)) for each in sides]
     return [(upkeep, (*retention.need(stream, context), *keeper.survey(upkeep))), *surveyed]
@@ -268,38 +259,21 @@ def _table(
     upkeep: Upkeep,
     needs: Sequence[Need],
     do: Callable[[Upkeep, Need], str],
-    read_through: Callable[[], float | None],
+    measure: Callable[[], Measurement],
 ) -> TableUpkeep:
     keeper, target = maintained(stream), upkeep.target
     if not needs:
         return TableUpkeep(table=str(target), steps=())
-    before, slow = keeper.usage(target), read_through()
-    done = [FinishedStep(step=need.step, reason=need.reason, did=do(upkeep, need)) for need in needs]
-    fast = read_through() if slow is not None else None
-    query = None if slow is None or fast is None else QueryTime(before=slow, after=fast)
+    before, done, query = keeper.usage(target), [], None
+    rewrites = [number for number, need in enumerate(needs) if need.step in REWRITES]
+    measured = rewrites if upkeep.rules.measure_query else []
+    for number, need in enumerate(needs):
+        if number in measured[:1]:  # not before: `retain` drops rows
+            slow = measure()
+        done.append(FinishedStep(step=need.step, reason=need.reason, did=do(upkeep, need)))
+        if number in measured[-1:]:  # not later: older versions are still there if the answers differ
+            query = compared(stream, target, slow, measure())
     return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target), query=query)
-
-
-def _read_through(stream: Stream, context: RunContext, journal: Journal, upkeep: Upkeep) -> float:
-    """Seconds that the measured query takes: the shorter of two times, since the first one warms caches.
-
-    Raises:
-        ConfigError: Spark does not take the query.
-    """
-    times, asked = [], upkeep.rules.measure_query
-    with context.announced_session(journal) as session:
-        for _ in range(2):
-            rows = stream.format.read(session, upkeep.target, None)
-            began = time.monotonic()
-            if isinstance(asked, str):
-                rows = measured_query(session, rows, asked)
-            rows.write.format("noop").mode("overwrite").save()
-            times.append(time.monotonic() - began)
-    return min(times)
-
-
-def _unmeasured() -> None:
-    return None
 
 
 def _do(work: Callable[[], str], journal: Journal, upkeep: Upkeep, need: Need) -> str:

@@ -157,12 +157,13 @@ class Delta(Format):
         return ddl.layout_problems(layout, columns)
 
     def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:
-        """Statistics of columns: Delta's log has no place for them."""
+        """Statistics of columns, for which Delta's log has no place, and what only Iceberg tables are tested with."""
         kept_apart = (
-            "statistics are counted of Iceberg tables alone: of a Delta table each engine keeps its own, and what Spark "
-            "counts is read by no other; run ANALYZE in the engine that reads the table"
+            "statistics are counted of Iceberg tables alone: of a Delta table each engine keeps its own, and what "
+            "Spark counts is read by no other; run ANALYZE in the engine that reads the table"
         )
-        return (kept_apart,) if rules.statistics else ()
+        untested = "measure_by is tested with Iceberg tables alone; leave it out, and Spark runs the query"
+        return (*((kept_apart,) if rules.statistics else ()), *((untested,) if rules.measure_by else ()))
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
         """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""

@@ -1,8 +1,9 @@
-"""Trino plans by the statistics that maintenance counts, and keeps doing so; rows and position of the table stay."""
+"""Maintenance as Trino sees it: the statistics that it plans by, and how long a query takes before and after."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 
 from support.trino import TrinoServer, documented_catalog, running
 from support.workspace import SqliteShop, Workspace
+from tidegate.telemetry.metrics import Metrics
 
 pytestmark = [pytest.mark.spark, pytest.mark.servers, pytest.mark.postgres, pytest.mark.timeout(600)]
 
-STREAM = {
+STREAM: dict[str, Any] = {
     "source": {"connection": "shop", "table": "orders"},
     "target": "lake.shop.orders",
     "key": ["id"],
@@ -38,9 +40,13 @@ class Shop:
         self.spark, self.workspace, self.folder = spark, Workspace(folder=folder), folder
         self.source = SqliteShop(path=folder / "shop.db")
         self.source.sql("create table orders (id integer primary key, v text)")
-        lake = {"catalog": {"type": "postgresql", "uri": pg_url}}
-        connections = {"shop": {"url": self.source.url}}
-        self.workspace.write({"orders": STREAM}, connections=connections, lakes={"lake": lake})
+        self.lake = {"catalog": {"type": "postgresql", "uri": pg_url}}
+        self.configure(**STREAM["maintenance"])
+
+    def configure(self, trino: str | None = None, **maintenance: Any) -> None:
+        connections = {"shop": {"url": self.source.url}} | ({"tree": {"url": trino}} if trino else {})
+        stream = {**STREAM, "maintenance": maintenance}
+        self.workspace.write({"orders": stream}, connections=connections, lakes={"lake": self.lake})
 
     def load(self, ids: range) -> None:
         self.source.sql(*(f"insert into orders values ({number}, 'v{number % 20}')" for number in ids))
@@ -94,3 +100,35 @@ def test_trino_plans_by_what_maintenance_counts(spark, tmp_path, pg_url):
         assert shop.files() == {live}
         assert distinct(server) == {"id": 105, "v": 20}
         assert sorted(map(tuple, server.run("SELECT count(*), count(DISTINCT v) FROM lake.shop.orders"))) == [(105, 20)]
+
+
+def test_a_query_is_measured_by_trino(spark, tmp_path, pg_url):
+    shop = Shop(tmp_path, spark, pg_url)
+    with running(catalogs={"lake": documented_catalog(pg_url, tmp_path)}) as server:
+        query = {"measure_query": "SELECT v, count(*) FROM {table} GROUP BY v", "measure_by": "tree"}
+        shop.configure(server.url("lake", "other"), **query)
+        for begin in (0, 10, 20):
+            shop.load(range(begin, begin + 10))
+
+        def maintained() -> Any:
+            with shop.workspace.project(spark) as project:
+                return project.maintain("orders", force=True).streams[0]
+
+        # A table of the same name in another catalog, and a query that tells something else each time.
+        server.run("CREATE SCHEMA iceberg.shop", "CREATE TABLE iceberg.shop.orders (id bigint, v varchar)")
+        server.run("INSERT INTO iceberg.shop.orders VALUES (1, 'v1')")
+        shop.configure(server.url("iceberg", "shop"), **query)
+        assert maintained().error.code == "source_moved"
+        shop.configure(server.url("lake", "shop"), **query | {"measure_query": "SELECT random(), id FROM {table}"})
+        refused = maintained().error
+        assert (refused.code, "gave 4 different answers" in refused.message) == ("config", True)
+        assert server.run('SELECT count(*) FROM lake.shop."orders$files"') == [[3]]
+
+        shop.configure(server.url("lake", "shop"), **query)
+        (table, *_) = maintained().tables
+        assert server.run('SELECT count(*) FROM lake.shop."orders$files"') == [[1]]
+        assert (table.query.engine, table.query.before > 0 < table.query.after) == ("tree", True)
+        with shop.workspace.project(spark) as project:
+            told = Metrics(config=project.config, lakes=project.lakes, tables=True).render().decode()
+        (figure,) = re.findall(r"^tidegate_query_performance_improvement_percent\{.*\} (\S+)$", told, re.MULTILINE)
+        assert float(figure) == pytest.approx(table.query.improvement)
