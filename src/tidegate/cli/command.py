@@ -98,7 +98,7 @@ def command(work: Callable[..., int], *, handed: bool = False) -> Callable[..., 
         local = [values.pop(name) for name in _HANDED] if handed else [True]
         shell.stream = _stream_of(values)
         code = shell.guard(lambda: work(shell, **values))
-        if not any(local):
+        if not any(local) and code != ConfigError.exit_code:  # a service would end at once, too
             shell.keep_warm()
         return code
 

@@ -40,17 +40,26 @@ def handed_over(words: Sequence[str]) -> int | None:
             wire.send(connection, _request(words, str(place.project)), [0, 1, 2])
         except OSError:
             return None
-        message = wire.receive(connection)
-    if message is None:
+        answer = _answer(connection) or {"refused": "the service of this project ended before it began this command"}
+        if "begun" in answer:
+            answer = _answer(connection)
+    if answer is None:
         if sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR)  # whoever drew the progress has no time left to
         sys.stderr.write(LOST)
         return 1
-    answer, _ = message
     if "refused" in answer:
         sys.stderr.write(f"{answer['refused']}: running without it\n")
         return None
     return int(answer["exit"])
+
+
+def _answer(connection: socket.socket) -> dict[str, Any] | None:
+    """The next message; None if the service has ended."""
+    from tidegate.service import wire  # noqa: PLC0415 - as above
+
+    message = wire.receive(connection)
+    return None if message is None else message[0]
 
 
 def _project(words: Sequence[str]) -> str:

@@ -200,6 +200,8 @@ class Supervisor:
             connection.close()
             return
         self._used = time.monotonic()
+        with suppress(OSError):  # a caller that is gone is noticed below
+            wire.send(connection, {"begun": True})
         # If the service is killed, so is its Spark: the registry then says `crashed` of the run, as of any killed one.
         pid = self._fork(lambda: worker.command(request, files, self.place, self.run), dies_by=signal.SIGKILL)
         self._commands[pid] = connection

@@ -3,7 +3,7 @@
 caller -> service   {"ask": "command", ...} with stdin, stdout and stderr; then {"signal": 2}
 {"ask": "spark", ...}; then {"done": true}
 {"ask": "state"}
-service -> caller   {"exit": 0}, {"refused": "..."}, {"port": 4711, "secret": "..."}, a state
+service -> caller   {"begun": true}, then {"exit": 0}; {"refused": "..."}, {"port": 4711, "secret": "..."}, a state
 """
 
 from __future__ import annotations

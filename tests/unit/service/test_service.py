@@ -221,6 +221,21 @@ def test_a_refused_command_runs_without_the_service(tmp_path):
         assert call.returncode == 77
 
 
+def test_a_command_that_a_service_did_not_begin_runs_without_it(tmp_path):
+    """As when a project is so wrong that the service left behind for it ends as soon as it has read it."""
+    place = Place.of(tmp_path)
+    with place.lock(), place.listen() as listening:
+        call = subprocess.Popen(
+            [sys.executable, "-c", CALLER, "run", "--project", str(tmp_path)], stderr=subprocess.PIPE, text=True
+        )
+        connection, _ = listening.accept()
+        _, files = wire.receive(connection, files=3)
+        for file in (*files, connection.detach()):
+            os.close(file)
+        assert "ended before it began this command: running without it" in call.communicate(timeout=30)[1]
+        assert call.returncode == 77
+
+
 @pytest.mark.parametrize("sent", [b"", b"no json", b"[]", b'{"ask": "nothing"}', b'{"ask": "command"}'])
 def test_nonsense_harms_nobody(serving, sent):
     connection = serving.place.connect()
