@@ -40,8 +40,10 @@ def handed_over(words: Sequence[str]) -> int | None:
             wire.send(connection, _request(words, str(place.project)), [0, 1, 2])
         except OSError:
             return None
-        answer = _answer(connection) or {"refused": "the service of this project ended before it began this command"}
-        if "begun" in answer:
+        answer = _answer(connection)
+        if answer is None:
+            answer = {"refused": "the service of this project ended before it began this command"}
+        elif "begun" in answer:
             answer = _answer(connection)
     if answer is None:
         if sys.stderr.isatty():

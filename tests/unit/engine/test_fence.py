@@ -204,7 +204,7 @@ def test_resync_looks_at_everything_and_refuses_what_is_no_whole():
     mirrored = work(BULK, resync=True)
     assert detect.detect(mirrored)[0] is BULK
     assert mirrored.stream.strategy.since == [None]
-    with pytest.raises(PlanError, match="nothing to compare its table with: log p reports changes") as caught:
+    with pytest.raises(PlanError, match="nothing to compare its table with: its strategy cdc reads changes") as caught:
         detect.detect(work(EVENTS, resync=True))
     assert "tidegate resync STREAM --replace --yes" in caught.value.hint
     assert detect.detect(work(EVENTS))[0] is EVENTS

@@ -153,10 +153,11 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
     """
     if changes is None or not isinstance(changes.effect, Mirror):
         raise PlanError(
-            f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} reports "
-            f"changes, not every row",
+            f"stream {work.stream.name!r} has nothing to compare its table with: its strategy "
+            f"{work.stream.strategy.kind} reads changes, not every row",
             hint="Replace the table with the result of all its changes from the beginning: `tidegate resync STREAM "
-            "--replace --yes`.",
+            "--replace --yes`. Of a source that can be asked for its rows, `tidegate verify STREAM --repair` repairs "
+            "those that differ.",
         )
 
 
