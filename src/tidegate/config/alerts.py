@@ -8,8 +8,11 @@ from datetime import timedelta
 
 from tidegate.config.nodes import Node, Problems, from_values
 from tidegate.config.options import read, without
+from tidegate.core.addresses import in_the_clear
 from tidegate.errors import ConfigError
 
+WEBHOOKS = ("json", "xml", "form")
+"""Schemes of Apprise that post to any URL over HTTP; with an `s` behind them over TLS."""
 SHORTEST_REPEAT = timedelta(minutes=1)
 
 
@@ -22,11 +25,21 @@ class Channel:
             secret. Empty switches the channel off.
         tags: only incidents of streams that have one of these tags; with `owners`, either is enough.
         owners: only incidents of streams of these owners. Without `tags` and `owners`, all incidents.
+        plain_http: send to a webhook in the clear, where others on the way can read its address and the messages.
     """
 
     url: str = field(repr=False)
     tags: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
+    plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        scheme = self.url.partition("://")[0].lower()
+        if scheme in WEBHOOKS and not self.plain_http and in_the_clear(self.url):
+            raise ConfigError(
+                f"url: {scheme}:// sends the address, and any login in it, in the clear",
+                hint=f"Write {scheme}s://…; or, where everybody on the way may read it, set `plain_http: true`.",
+            )
 
     def takes(self, tags: tuple[str, ...], owner: str | None) -> bool:
         """Whether incidents of such a stream are sent here."""

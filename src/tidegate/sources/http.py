@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
+from tidegate.core.addresses import in_the_clear
+from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import ConfigError
 from tidegate.sources._api.extraction import VALIDATORS, Extraction, without_logins
+from tidegate.sources._api.logins import PLAIN, LoginScope
 from tidegate.sources._api.source import ApiSource
 
 ONE_PAGE = "single_page"
@@ -46,6 +49,8 @@ class Request:
         retries: how often a request is repeated that failed or was refused for now (429, 5xx).
         min_interval: the least time between two requests.
         conditional: ask for the answer only if it has changed, by its ETag or date; single pages only.
+        plain_http: send the login over http:// beyond this machine, where others may read it.
+        login_hosts: hosts beside the URL's that get the login, too, where a redirect or a further page leads there.
     """
 
     url: str
@@ -60,6 +65,8 @@ class Request:
     retries: int = 5
     min_interval: timedelta = timedelta(0)
     conditional: bool = True
+    plain_http: bool = False
+    login_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -76,6 +83,19 @@ class Request:
             raise ConfigError(f"http: auth: needs a `type:` of {', '.join(LOGINS)}")
         if self.timeout <= timedelta(0) or self.retries < 0 or self.min_interval < timedelta(0):
             raise ConfigError("http: timeout: must be positive, retries: and min_interval: not negative")
+        self._refuse_plain()
+
+    def _refuse_plain(self) -> None:
+        """Refuses a login in the clear before anything is sent."""
+        tokens = str((self.auth or {}).get("access_token_url") or self.url)
+        if self.logs_in and not self.plain_http and (in_the_clear(self.url) or in_the_clear(tokens)):
+            raise ConfigError("http: the login would be sent in the clear", hint=PLAIN)
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether requests hold a login, by `auth:` or by the name of a header, parameter or key of the body."""
+        names = (*self.headers, *self.params, *(self.body or {}), *dict(parse_qsl(urlsplit(self.url).query)))
+        return self.auth is not None or any(SECRET_NAME.search(name) for name in names)
 
     @property
     def page_type(self) -> str:
@@ -155,6 +175,9 @@ class Http(ApiSource):
             retries=self.http.retries,
             min_interval=self.http.min_interval.total_seconds(),
             validators=known,
+            logins=LoginScope(url=self.http.url, hosts=self.http.login_hosts, plain_http=self.http.plain_http)
+            if self.http.logs_in
+            else None,
         )
         return rest_api_source(self.http.config(session), name="http")  # type: ignore[arg-type]
 

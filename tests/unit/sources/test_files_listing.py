@@ -92,6 +92,43 @@ def test_links_are_followed_once(tmp_path):
     assert seen(tmp_path) == ["linked/a.csv", "real/a.csv"]
 
 
+@pytest.mark.parametrize("kind", ["file", "folder", "link to a link", "by steps up"])
+def test_a_link_out_of_the_folder_is_refused(tmp_path, kind):
+    secret = put(tmp_path / "private" / "a.csv", "of the program's user")
+    landing = tmp_path / "landing"
+    put(landing / "x" / "b.csv")
+    link = landing / ("c" if kind == "folder" else "c.csv")
+    if kind == "folder":
+        link.symlink_to(secret.parent)
+    elif kind == "link to a link":
+        (tmp_path / "between").symlink_to(secret)
+        link.symlink_to(tmp_path / "between")
+    else:
+        link.symlink_to(secret if kind == "file" else "x/../../private/a.csv")
+    for path in ("**/*.csv", "", *(["c.csv"] if kind != "folder" else [])):
+        with pytest.raises(SourceRefused, match=f"{link} is a link that leads out of") as caught:
+            seen(landing, path)
+        assert "follow_links: true" in caught.value.hint
+    assert seen(landing, "x/*.csv") == ["b.csv"]
+    found = listed(place(f"{landing}/**/*.csv", follow_links=True), NOW, None).ready.files
+    assert list(found) == ["c/a.csv" if kind == "folder" else "c.csv", "x/b.csv"]
+
+
+def test_links_that_are_not_meant_refuse_nothing(tmp_path):
+    put(tmp_path / "private" / "a.txt")
+    put(tmp_path / "landing" / "b.csv")
+    for name in ("c.txt", "_hidden.csv", "gone.txt"):
+        (tmp_path / "landing" / name).symlink_to(tmp_path / "private" / ("a.txt" if name != "gone.txt" else "gone"))
+    assert seen(tmp_path / "landing", "*.csv") == ["b.csv"]
+
+
+def test_a_folder_that_is_a_link_itself_is_the_project_s_own_choice(tmp_path):
+    put(tmp_path / "real" / "a.csv")
+    (tmp_path / "landing").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "b.csv").symlink_to("a.csv")
+    assert seen(tmp_path / "landing") == ["a.csv", "b.csv"]
+
+
 def test_what_is_not_there_is_an_error_and_an_empty_folder_is_not(tmp_path):
     for path in ("gone/*.csv", "gone.csv", "gone"):
         with pytest.raises(SourceRefused, match="no file or folder"):

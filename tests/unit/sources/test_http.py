@@ -8,6 +8,7 @@ from support.city_api import CityApi
 from support.served import served
 from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 from tidegate.sources._api.extraction import NotModified
+from tidegate.sources._api.logins import LoginScope
 from tidegate.sources._api.rows import table_of
 from tidegate.sources.http import Http, Request
 
@@ -102,6 +103,64 @@ def test_an_object_is_a_record_only_where_that_is_stated(api):
     with pytest.raises(SourceError, match="without a list of records"):
         asked(api)
     assert asked(api, records="$")[0] == [{"id": 1}]
+
+
+LOGINS = (
+    {"auth": {"type": "bearer", "token": SECRET}},
+    {"auth": {"type": "http_basic", "username": "a", "password": SECRET}},
+    {"auth": {"type": "api_key", "name": "X-Api-Key", "api_key": SECRET}},
+    {"headers": {"X-Api-Key": SECRET}},
+    {"params": {"token": SECRET}},
+)
+
+
+@pytest.fixture
+def other():
+    yield from served(CityApi())
+
+
+@pytest.mark.parametrize("login", LOGINS, ids=lambda login: str([*login]))
+def test_a_login_goes_to_the_host_of_the_url_alone(api, other, login):
+    """Not to where an answer leads: by a redirect, or as the next page."""
+    next_page = f'{{"data": [{{"id": 1}}], "next": "{other.url}/readings"}}'.encode()
+    paginator = {"type": "json_link", "next_url_path": "next"}
+    for fault, request in (((302, {"Location": f"{other.url}/garages"}, b""), {}), ((200, {}, next_page), {})):
+        api.faults = [fault]
+        with pytest.raises(SourceRefused, match="would get the login") as caught:
+            asked(api, records="$.data", paginator=paginator, **request, **login)
+        assert "login_hosts: [127.0.0.1]" in caught.value.hint
+        assert SECRET not in f"{caught.value}{caught.value.hint}"
+    assert other.asked == []
+    api.faults, other.readings = [(200, {}, next_page)], [reading(2)]
+    rows, _ = asked(api, records="$.data", paginator=paginator, login_hosts=["127.0.0.1"], **login)
+    assert [row["id"] for row in rows] == [1, 2]
+
+
+def test_what_holds_no_login_goes_where_the_answer_leads(api, other):
+    other.garages = [{"id": 1}]
+    api.faults = [(302, {"Location": f"{other.url}/garages"}, b"")]
+    assert asked(api, "/garages")[0] == other.garages
+
+
+@pytest.mark.parametrize("login", LOGINS, ids=lambda login: str([*login]))
+def test_a_login_is_not_sent_in_the_clear(login):
+    request = {"url": "http://api.example.com/v1", "paginator": "single_page"}
+    with pytest.raises(ConfigError, match="in the clear") as caught:
+        Request(**request, **login)
+    assert "plain_http: true" in caught.value.hint
+    Request(**request, plain_http=True, **login)
+    Request(**request)
+    Request(**{**request, "url": "https://api.example.com/v1"}, **login)
+    Request(**{**request, "url": "http://[::1]:80/v1"}, **login)
+    with pytest.raises(SourceRefused, match="in the clear"):
+        LoginScope(url="https://api.example.com/v1", hosts=("api.example.com",)).check("http://api.example.com/v1")
+
+
+def test_the_login_for_a_token_is_not_sent_in_the_clear():
+    auth = {"type": "oauth2_client_credentials", "access_token_url": "http://id.example.com/token"}
+    auth |= {"client_id": "a", "client_secret": SECRET}
+    with pytest.raises(ConfigError, match="in the clear"):
+        Request(url="https://api.example.com/v1", paginator="single_page", auth=auth)
 
 
 def test_no_answer_at_all_is_told(api):

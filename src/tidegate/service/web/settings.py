@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 from dataclasses import dataclass, field
 
+from tidegate.core.addresses import is_loopback
 from tidegate.errors import ConfigError
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
@@ -65,18 +65,3 @@ class WebSettings:
     def allowed_hosts(self) -> frozenset[str]:
         """The names that a Host header may have, without a port."""
         return frozenset({*LOOPBACK, *(host.lower() for host in self.hosts), self.host.lower()})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only.
-
-    Example:
-        >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "db.example")]
-        [True, True, True, False, False]
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

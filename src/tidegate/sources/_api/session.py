@@ -14,6 +14,7 @@ from urllib3.util.retry import Retry
 
 from tidegate.errors import SourceError, SourceRefused, SourceUnavailable
 from tidegate.sources._api.extraction import NotModified, without_logins
+from tidegate.sources._api.logins import LoginScope
 from tidegate.sources._api.rows import Number
 
 BUSY = (429, 500, 502, 503, 504)
@@ -29,6 +30,7 @@ class ApiSession(requests.Session):
         records: the JSONPath that every answer must have; None where the whole answer is records.
         timeout, min_interval: seconds.
         validators: of the last answer, and replaced by those of the next; None to always ask for the whole answer.
+        logins: where the login of the requests may be sent; None where they have none.
     """
 
     def __init__(  # noqa: PLR0913 - what a session is made of
@@ -40,6 +42,7 @@ class ApiSession(requests.Session):
         retries: int,
         min_interval: float,
         validators: MutableMapping[str, str] | None,
+        logins: LoginScope | None = None,
     ) -> None:
         super().__init__()
         again = Retry(
@@ -60,6 +63,7 @@ class ApiSession(requests.Session):
         self._timeout = timeout
         self._min_interval = min_interval
         self._validators = validators
+        self._logins = logins
         self._sent = 0.0
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
@@ -68,9 +72,11 @@ class ApiSession(requests.Session):
         Raises:
             NotModified: it is the one that is known.
             SourceUnavailable: no answer, or none for now, after all attempts.
-            SourceRefused: the API refuses the request.
+            SourceRefused: the API refuses the request, or leads to where its login must not be sent.
             SourceError: the answer is not JSON, or has no records where they should be.
         """
+        if self._logins is not None:
+            self._logins.check(request.url or "")
         wait = self._sent + self._min_interval - time.monotonic()
         if wait > 0:
             time.sleep(wait)

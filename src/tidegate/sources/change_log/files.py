@@ -65,6 +65,7 @@ class FileLogOptions:
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     settle: timedelta = timedelta(0)
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         check_path(self.path)
@@ -99,7 +100,7 @@ def opened(options: FileLogOptions, sparks: SparkProvider | None) -> Iterator[Fi
     """The log as it is now; its files are listed once."""
     spark = LazySpark(sparks)
     try:
-        yield FileLog(options, place(options.path), spark)
+        yield FileLog(options, place(options.path, follow_links=options.follow_links), spark)
     finally:
         spark.close()
 

@@ -60,6 +60,7 @@ class ChangeLog(Source[LogProbe]):
         columns: exact types by column name, such as `{amount: "decimal(20,4)"}`; events in JSON must then have these
             fields and no others. Of a slot, `text` reads any type as the text that the database writes.
         settle: ignore files that were written less than this ago.
+        follow_links: read links to files that lead out of the folder, too.
         table: the table that the log belongs to, if it can be asked: to compare with, and to load before the log.
         database: the connection of `table:`, a name under `connections:`.
         slot: a PostgreSQL replication slot, created by the first run; `table:` then is a table of `connection:`.
@@ -85,6 +86,7 @@ class ChangeLog(Source[LogProbe]):
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     settle: timedelta = timedelta(0)
+    follow_links: bool = False
     table: str | None = None
     database: str | None = None
     slot: str | None = None
@@ -289,7 +291,7 @@ class ChangeLog(Source[LogProbe]):
             raise ConfigError("a topic needs `connection:`, its brokers")
         if self.start is Start.TABLE and self.table is None:
             raise ConfigError("`start: table` needs `database:` and `table:`")
-        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        own = self._of_files()
         for name, value in own.items():
             if value:
                 raise ConfigError(f"`{name}:` is only for files; a topic's events are described under `envelope:`")
@@ -301,11 +303,15 @@ class ChangeLog(Source[LogProbe]):
             transactions=self.transactions,
         )
 
+    def _of_files(self) -> dict[str, Any]:
+        """The keys that only files have."""
+        return {name: getattr(self, name) for name in ("format", "options", "columns", "settle", "follow_links")}
+
     def _table(self) -> Any:
         """The table of events, as the source that it would be on its own."""
         if self.envelope is not None:
             _log_table().check(self.envelope)
-        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        own = self._of_files()
         for name, value in own.items():
             if value:
                 raise ConfigError(f"`{name}:` is only for files; a table describes its own contents")
@@ -322,6 +328,7 @@ class ChangeLog(Source[LogProbe]):
             options=self.options,
             columns=self.columns,
             settle=self.settle,
+            follow_links=self.follow_links,
         )
 
 

@@ -48,6 +48,7 @@ class Files(Source[FilesProbe]):
         exclude: do not read these columns.
         file_name: the name of an extra column that holds the path of each row's file, relative to the folder.
         settle: ignore files that were written less than this ago.
+        follow_links: read links that lead out of the folder, too.
     """
 
     kind: ClassVar[str] = "files"
@@ -61,6 +62,7 @@ class Files(Source[FilesProbe]):
     exclude: tuple[str, ...] = ()
     file_name: str | None = None
     settle: timedelta = timedelta(0)
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         check_path(self.path)
@@ -120,7 +122,7 @@ class Files(Source[FilesProbe]):
         if self.form is None:
             raise InternalError("files without a format")
         spark = LazySpark(sparks)
-        where = place(self.path)
+        where = place(self.path, follow_links=self.follow_links)
         probe = FilesProbe(
             where,
             self.form,

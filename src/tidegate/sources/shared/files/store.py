@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceRefused, SourceUnavailable
@@ -42,7 +43,7 @@ class Place:
         """The files that are meant, and the paths of those whose name says that they are not finished.
 
         Raises:
-            SourceRefused: there is nothing at that place, or it cannot be read.
+            SourceRefused: there is nothing at that place, it cannot be read, or a link leads out of it.
             SourceError: a name that is no text in UTF-8.
         """
         ready, unfinished = [], []
@@ -53,6 +54,9 @@ class Place:
             )
         for each in found:
             if hidden(each.path):
+                continue
+            if each.outside:
+                self._refuse_link(each.path)
                 continue
             name = UNFINISHED.sub("", each.path)
             if self.pattern is not None and not (self.pattern.fullmatch(each.path) or self.pattern.fullmatch(name)):
@@ -68,9 +72,26 @@ class Place:
                 ready.append(each)
         return sorted(ready, key=lambda each: each.path), sorted(unfinished)
 
+    def _refuse_link(self, path: str) -> None:
+        """Refuses a link that leads out of the folder, if it or what it leads to may be meant.
 
-def place(text: str) -> Place:
+        Whoever can write to the folder could have any file read that way.
+        """
+        whole = f"{self.store.root.rstrip('/')}/{path}"
+        if self.pattern is not None and not self.pattern.fullmatch(path) and not Path(whole).is_dir():
+            return
+        raise SourceRefused(
+            f"{whole} is a link that leads out of {self.store.root}",
+            hint="Remove it; or, if only people whom you trust can write to the folder, set `source: {follow_links: "
+            "true}`.",
+        )
+
+
+def place(text: str, *, follow_links: bool = False) -> Place:
     """The place that a `path:` names: a file, a folder with everything below it, or a pattern with `*`, `?`, `**`.
+
+    Args:
+        follow_links: on disk, also those that lead out of the folder.
 
     Raises:
         SourceRefused: there is nothing at that place.
@@ -82,14 +103,14 @@ def place(text: str) -> Place:
     folder, pattern = _split(rest)
     if pattern is not None:
         depth = None if "**" in pattern else pattern.count("/")
-        return Place(text=text, store=_store(text, folder, local=local), pattern=translated(pattern), depth=depth)
-    store = _store(text, rest.rstrip("/") or "/", local=local)
+        store = _store(text, folder, local=local, follow=follow_links)
+        return Place(text=text, store=store, pattern=translated(pattern), depth=depth)
+    store = _store(text, rest.rstrip("/") or "/", local=local, follow=follow_links)
     if store.look("") is None:
         return Place(text=text, store=store, pattern=None, depth=None)
     parent, _, name = rest.rpartition("/")
-    return Place(
-        text=text, store=_store(text, parent or "/", local=local), pattern=re.compile(re.escape(name)), depth=0
-    )
+    above = _store(text, parent or "/", local=local, follow=follow_links)
+    return Place(text=text, store=above, pattern=re.compile(re.escape(name)), depth=0)
 
 
 def check_path(text: str) -> None:
@@ -173,9 +194,9 @@ def _split(text: str) -> tuple[str, str | None]:
     return "/".join(parts[:first]) or "/", "/".join(parts[first:])
 
 
-def _store(text: str, root: str, *, local: bool) -> Store:
+def _store(text: str, root: str, *, local: bool, follow: bool) -> Store:
     if local:
-        return folder_of(root)
+        return on_disk(root, _refusal, follow=follow)
     try:
         return by_fsspec(text, root, _refusal)
     except (ImportError, ValueError) as error:
