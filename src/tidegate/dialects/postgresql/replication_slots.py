@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import errors
 
@@ -26,6 +26,8 @@ FIRST_VERSION = 130000
 NAME = re.compile(r"[a-z0-9_]{1,63}")
 ROWS_AT_A_TIME = 5_000
 LOST = "lost"
+BEGUN = "encode(substring(data FROM 2 FOR 20), 'hex')"
+NO_TRANSACTION = "0" * 40
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """What the server's times count microseconds from."""
 
@@ -206,8 +208,17 @@ class SlotRange:
     most: int | None
 
 
-def count(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> tuple[int, int, int | None]:
-    """Events of a table, messages, and the end of the last transaction among them; whole transactions only."""
+class Counted(NamedTuple):
+    """What a range of a slot has: events of the table, messages, and the last transaction's end and name (`begun`)."""
+
+    events: int
+    messages: int
+    upto: int | None
+    last: str | None
+
+
+def count(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> Counted:
+    """What a range of the slot has."""
     begins, *changes, truncated = b"BIUDT"
     given = _peek(session, name, publication, ask.upto, ask.most)
     if ask.after is not None:
@@ -218,11 +229,29 @@ def count(session: PostgresqlSession, name: str, publication: str, ask: SlotRang
     asked = (
         f"SELECT count(*) FILTER (WHERE get_byte(data, 0) = {truncated} OR get_byte(data, 0) IN "
         f"({', '.join(map(str, changes))}) AND substring(data FROM 2 FOR 4) = '\\x{ask.oid:08x}'::bytea), "
-        f"count(*), (max(lsn) - '0/0')::text FROM {given}"
+        f"count(*), (max(lsn) - '0/0')::text, max(CASE get_byte(data, 0) WHEN {begins} THEN {BEGUN} END) FROM {given}"
     )
     with _slot_border(session, name):
-        ((events, messages, last),) = session.rows(asked)
-    return events, messages, _number(last)
+        ((events, messages, upto, last),) = session.rows(asked)
+    return Counted(events=events, messages=messages, upto=_number(upto), last=last)
+
+
+def begun(session: PostgresqlSession, name: str, publication: str, *, after: str, upto: int) -> list[str]:
+    """The slot's transactions from one on whose commit begins before a place of the log.
+
+    Each as 40 hexadecimal digits, which no other history of the server repeats: where its commit begins, when it was
+    committed, and its number.
+
+    Args:
+        after: such a transaction.
+    """
+    place = f"{upto >> 32:X}/{upto & 0xFFFFFFFF:X}"
+    asked = (
+        f"SELECT {BEGUN} FROM {_peek(session, name, publication, place, None)} WHERE get_byte(data, 0) = {b'B'[0]} "
+        f"AND {BEGUN} >= '{after[:16]}' AND {BEGUN} < '{upto:016x}' LIMIT 2"
+    )
+    with _slot_border(session, name):
+        return [row[0] for row in session.rows(asked)]
 
 
 def oldest(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> datetime | None:

@@ -3,12 +3,13 @@
 Never continues if the slot has lost changes after the position, and never moves the slot.
 
 The position is a place in the write-ahead log (LSN); a transaction is after it if its commit starts there or later,
-which is the server's own rule for a slot. So three numbers are enough: the LSN that the slot has confirmed may be
-behind the table's position (a crash before the confirmation: events in between are read again and skipped), but never
-ahead of it (the slot was recreated, or moved by another client: events are lost), and the position may never be ahead
-of the server's log. A table without changes keeps its position, and with it log that other tables fill: once that is
-more than `QUIET_BYTES`, a load without events moves the position, and then the slot. Confirming beyond the position
-just once would save that load, but leave a slot that cannot be distinguished from a recreated one.
+which is the server's own rule for a slot. The LSN that the slot has confirmed may be behind the table's position (a
+crash before the confirmation: events in between are read again and skipped), but only if the log in between is the one
+that was loaded, which its last transaction shows: a restored server has another one there. It may never be ahead of the
+position (the slot was recreated, or moved by another client: events are lost), and the position may never be ahead of
+the server's log. A table without changes keeps its position, and with it log that other tables fill: once that is more
+than `QUIET_BYTES`, a load without events moves the position, and then the slot. Confirming beyond the position just
+once would save that load, but leave a slot that cannot be distinguished from a recreated one.
 
 Rows of the first load come from a snapshot taken after the slot was created. What was committed in between is both in
 the rows and in the log; the first load of the log reads at least up to the snapshot, so that no table is left with rows
@@ -104,6 +105,7 @@ class SlotLog(OpenLog):
             raise HistoryGone(
                 f"the table was loaded up to {lsn(position)}, but the server's log ends at {lsn(end)}", restored=True
             )
+        slot.check_history(self._session, self._options, state)
         return self._span(state, position, end, None if lagging else most, lagging=lagging)
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
@@ -114,7 +116,7 @@ class SlotLog(OpenLog):
         name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
         oid = int(self.identity().rpartition(":")[2])
         ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
-        events, _, _ = slots.count(self._session, name, publication, ask)
+        events = slots.count(self._session, name, publication, ask).events
         oldest = slots.oldest(self._session, name, publication, ask) if events else None
         return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
 
@@ -137,6 +139,7 @@ class SlotLog(OpenLog):
             return LogSpan(slices=(Everything(),), state=state, bulk=True, reason=reason)
         state |= {
             "lsn": lsn(found.confirmed),
+            "last": slots.NO_TRANSACTION,
             "through": lsn(slots.written(self._session)),
             "publication": slot.check_publication(self._session, self._options).mark,
             "identity": list(slot.check_identity(self._session, self._options).columns),
@@ -180,14 +183,15 @@ class SlotLog(OpenLog):
             most = None
         oid = int(self.identity().rpartition(":")[2])
         ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=most)
-        counted, messages, last = slots.count(self._session, name, publication, ask)
+        counted, messages, ends, last = slots.count(self._session, name, publication, ask)
         limited = most is not None and messages >= most
-        upto = last if limited and last is not None else max(last or 0, end)
+        upto = ends if limited and ends is not None else max(ends or 0, end)
+        known = {"last": found} if (found := last or state.get("last")) else {}
         if not counted and not limited and upto - position < QUIET_BYTES:
             return LogSpan(slices=(), state=state, events=0)
         return LogSpan(
             slices=(LogRange(part=name, after=lsn(position), upto=lsn(upto)),),
-            state={**{name: kept for name, kept in state.items() if name in KEPT}, "lsn": lsn(upto)},
+            state={**{name: kept for name, kept in state.items() if name in KEPT}, "lsn": lsn(upto), **known},
             events=counted,
             taken=upto - position,
             behind=max(end - upto, 0) if limited else 0,

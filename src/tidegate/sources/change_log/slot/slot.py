@@ -100,13 +100,18 @@ class SlotOptions(ReplicationSlot):
                 slots.make(session, self.slot)
 
     def acknowledge(self, state: Mapping[str, Any]) -> None:
-        """Lets the server forget what the table covers that is at this state of the log; nothing where it has."""
+        """Lets the server forget what the table covers that is at this state of the log; nothing where it has.
+
+        Raises:
+            HistoryGone: the log is not the one that the table was loaded from.
+        """
         place = state.get("lsn")
         if place is None or state.get("slot") != self.slot:
             return
         with session_of(self) as session:
             found = slots.find(session, self.slot)
             if found is not None and found.confirmed is not None and found.confirmed < number(place):
+                check_history(session, self, state)
                 slots.advance(session, self.slot, place)
 
     def retained(self) -> SlotRetention:
@@ -184,6 +189,28 @@ def session_of(options: SlotOptions) -> Iterator[PostgresqlSession]:
         yield session
     finally:
         session.close()
+
+
+def check_history(session: PostgresqlSession, options: SlotOptions, state: Mapping[str, Any]) -> None:
+    """Compares the log from where the slot begins up to the table's position with what was loaded of it.
+
+    A slot may be behind the position because a confirmation was lost in a crash, or because the server was restored
+    from a copy that is older than the last load. Only in the first case the last transaction that was loaded is still
+    in its place, and nothing follows it before the position.
+
+    Raises:
+        HistoryGone: the log is another one.
+    """
+    last, position, found = state.get("last"), number(state["lsn"]), slots.find(session, options.slot)
+    if last is None or found is None or found.confirmed is None or found.confirmed >= position:
+        return
+    seen = slots.begun(session, options.slot, options.publication, after=last, upto=position)
+    if seen != [last] * (int(last[:16], 16) >= found.confirmed):
+        raise HistoryGone(
+            f"the log of slot {options.slot} up to {state['lsn']} does not have the transactions that were loaded from "
+            "it: the server was restored from an older copy",
+            restored=True,
+        )
 
 
 def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots.Publication:
