@@ -398,7 +398,9 @@ def test_a_delta_lake_lies_in_the_projects_folder_with_or_without_a_catalog(tmp_
 @pytest.mark.parametrize("scheme", ["json", "XML", "form"])
 def test_a_webhook_is_not_called_in_the_clear(tmp_path, scheme):
     def of(url, **more):
-        return config.from_dict({"alerts": {"channels": {"chat": {"url": url, **more}}}}, tmp_path, environ={})
+        stream = {"source": {"path": "a.csv"}, "target": "lake.a.a", "strategy": "full", "write": "replace"}
+        values = {"alerts": {"channels": {"chat": {"url": url, **more}}}, "streams": {"a": stream}}
+        return config.from_dict(values, tmp_path, environ={})
 
     with pytest.raises(ConfigError, match=rf"alerts\.channels\.chat.*{scheme.lower()}:// sends the address") as caught:
         of(f"{scheme}://hooks.example.com/hidden-token")
