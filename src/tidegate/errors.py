@@ -28,6 +28,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
         VersionGone                an older version of the table that is no longer kept
         RowsMoved                  rows moved out of partitions that the load did not compare
       VerifyFailed                 table and source differ after the write; not published, but visible on Delta
+      HookFailed                   a hook of `after_publish:` did not succeed; never an error of a load
       RegistryError                the registry of positions and runs
         RegistryUnavailable *      unreachable or unreadable
         PositionMoved              the table's position is not the expected one
@@ -284,6 +285,13 @@ class VerifyFailed(TidegateError):
     stage = "verify"
     exit_code = 3
     default_hint = "Run again; if the error persists, report it with the plan that `tidegate history STREAM` shows."
+
+
+class HookFailed(TidegateError):
+    """A hook of `after_publish:` did not succeed. A load never fails because of it."""
+
+    code = "hook_failed"
+    default_hint = "The next run tries it again; `tidegate status` shows hooks that fail."
 
 
 class RegistryError(TidegateError):

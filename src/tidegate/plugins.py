@@ -16,7 +16,7 @@ from typing import Any
 
 from tidegate.errors import ConfigError, UnknownPlugin
 
-GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes", "checks")
+GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes", "checks", "hooks")
 
 SINGULAR = {group: group.removesuffix("s") for group in GROUPS} | {"strategies": "strategy"}
 SHARED = "shared"

@@ -18,6 +18,7 @@ TITLES = {
     "verification_differs": "table and source differ",
     "delete_guard": "too many deletes, load stopped",
     "maintenance_failed": "maintenance failed",
+    "hook_failed": "hook failed after a load",
     "query_slower": "queries are slower than usual",
 }
 

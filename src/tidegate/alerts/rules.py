@@ -186,11 +186,21 @@ def _of_table(stream: Situation, rules: AlertRules) -> Iterator[Alarm]:
         why = f"table and source differed when they were last compared: {rows}"
         command = f"tidegate verify {name} --level rows"
         yield _alarm(stream, "verification_differs", why, command, since=stream.facts.unequal_since)
+    yield from _of_hooks(stream)
     failed = stream.facts.maintenance_failed
     if failed is not None and status.held_by is None and status.paused_at is None:
         why = _hinted(f"{failed.get('code')}: {failed.get('message')}", failed.get("hint"))
         since = stream.facts.maintenance_failed_since
         yield _alarm(stream, "maintenance_failed", why, f"tidegate maintain {name}", since=since)
+
+
+def _of_hooks(stream: Situation) -> Iterator[Alarm]:
+    """One incident for all hooks of a stream: who is asked looks at the same table."""
+    failed = stream.status.hooks_failed
+    if failed:
+        why = "; ".join(f"{each.hook}: {each.error.get('message')}" for each in failed)
+        since = min(each.since for each in failed)
+        yield _alarm(stream, "hook_failed", why, f"tidegate run {_name(stream.status)}", since=since)
 
 
 def _over_since(waiting: int, bound: int, added: Iterable[tuple[datetime, int]]) -> datetime | None:

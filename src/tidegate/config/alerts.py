@@ -63,6 +63,7 @@ class AlertRules:
         verification_differs: table and source differ.
         delete_guard: a load stopped because it would have deleted too many rows.
         maintenance_failed: the last maintenance failed.
+        hook_failed: a hook of `after_publish:` failed in every attempt of the last run that tried it.
         query_slower: the queries that find and verify changes took this many times as long as usual.
     """
 
@@ -77,6 +78,7 @@ class AlertRules:
     verification_differs: bool = True
     delete_guard: bool = True
     maintenance_failed: bool = True
+    hook_failed: bool = True
     query_slower: float | None = None
 
 

@@ -26,6 +26,7 @@ INHERITED = (
     "retain",
     "verify",
     "checks",
+    "after_publish",
     "tags",
     "owner",
 )

@@ -196,7 +196,9 @@ class _Reader:
         reader = _Project(root=root, file=self.file, folder=self.folder, absent=absent, problems=problems, state=state)
         config = dataclasses.replace(reader.read(hidden), profile=self.profile)
         if not self.trusted:
-            problems.found.extend(trust.refused(root, (check for each in config.streams for check in each.checks)))
+            checks = (check for each in config.streams for check in each.checks)
+            hooks = (hook for each in config.streams for hook in each.after_publish)
+            problems.found.extend(trust.refused(root, checks, hooks))
         in_order = sorted(problems.found, key=lambda problem: problem.context.get("line") or 0)
         found = {problem.message: _masked(problem, hidden) for problem in in_order}
         return dataclasses.replace(config, problems=tuple(found.values()))

@@ -13,6 +13,7 @@ from tidegate.config.alerts import AlertOptions, AlertRules, Channel
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.durations import PATTERN
+from tidegate.config.hooks import hooks_schema
 from tidegate.config.options import KIND, descriptions, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
@@ -55,6 +56,7 @@ STREAM: Mapping[str, str] = {
     "verify": "What is compared with the source before a load becomes visible: nothing, the number of rows that moved, "
     "or the fingerprint of the rows that moved.",
     "checks": "Rules that rows must fulfil before a load becomes visible.",
+    "after_publish": "What is run after a load was published: a statement at a connection, a webhook, or dbt.",
     "tags": "Words by which streams are selected: `--select tag:nightly`.",
     "owner": "Who is told of its incidents: a person or a team, to which a channel of `alerts:` belongs.",
     "exclude": "For a stream with `*` or `?` in its name: the tables to leave out.",
@@ -123,6 +125,7 @@ def _stream() -> dict[str, Any]:
         "schedule": schema_of(Schedule),
         "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
         "checks": checks_schema(),
+        "after_publish": hooks_schema(),
         "tags": texts,
         "owner": text,
         "exclude": texts,

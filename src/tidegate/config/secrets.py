@@ -17,6 +17,7 @@ REQUEST = ("auth", "headers", "params", "body", "args")
 """Keys of a source below which an API's logins are stated."""
 LEAST = 8
 """Characters that a value needs to be masked that came from a reference to a place where logins are rare."""
+HOOKS = "after_publish"
 NAMES = frozenset(
     {"target", "table", "topic", "uid", "name", "tags", "owner", "location", "path", "include", "exclude", "key"}
 ) | {"warehouse", "master", "remote", "format"}
@@ -26,10 +27,10 @@ NAMES = frozenset(
 def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
     """Every secret of a resolved project, longest first, each in the forms in which a text may hold it.
 
-    Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts; and every
-    value that came from a reference and is not plainly a URL's user, host, port or database. Of streams, lakes and
-    Spark a value from a reference is none if its key is one of `NAMES`, or if it is shorter than `LEAST`: nobody could
-    read a text in which each 4 is masked.
+    Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts and of
+    every webhook; and every value that came from a reference and is not plainly a URL's user, host, port or database.
+    Of streams, lakes and Spark a value from a reference is none if its key is one of `NAMES`, or if it is shorter than
+    `LEAST`: nobody could read a text in which each 4 is masked.
     """
     secrets: set[str] = set()
     harmless: set[str] = set()
@@ -44,6 +45,7 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
         node = root.items.get(section)
         requests = (each for each in (_texts(node) if node else ()) if _of_request(each[0]))
         secrets.update(text for mark, text in requests if _tells(mark, text))
+        secrets.update(text for mark, text in (_texts(node) if node else ()) if _of_webhook(mark))
     secrets.update(text for mark, text in found if text not in harmless and _may_be_secret(mark, text))
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
@@ -82,6 +84,11 @@ def _may_be_secret(mark: Mark, text: str) -> bool:
 def _of_request(mark: Mark) -> bool:
     """Whether a value is part of what an API is sent, or a source of dlt called with."""
     return _section(mark) in STREAMS and "source" in mark.path and not set(REQUEST).isdisjoint(mark.path)
+
+
+def _of_webhook(mark: Mark) -> bool:
+    """Whether a value is the URL of a webhook, which may be its own password."""
+    return HOOKS in mark.path and mark.path[-1] in ("webhook", "url")
 
 
 def _section(mark: Mark) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tidegate.config.checks import read_checks
 from tidegate.config.defaults import REQUIRED, complete
+from tidegate.config.hooks import read_hooks
 from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_source
@@ -47,6 +48,7 @@ class StreamConfig:
         verify: `none`, `counts` or `moved`.
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
+        after_publish: mappings with a `kind`, for `config.hooks.hook_of`.
         tags: words by which streams are selected.
         owner: who is told of its incidents.
         exclude: tables to leave out of a pattern, `table` or `schema.table` with `*` and `?`.
@@ -70,6 +72,7 @@ class StreamConfig:
     mark: Mark
     layout_mark: Mark
     checks: tuple[Node, ...] = ()
+    after_publish: tuple[Node, ...] = ()
     tags: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     owner: str | None = None
@@ -133,6 +136,7 @@ class StreamReader:
             "verify": lambda: convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             "uid": lambda: _uid(node),
             "checks": lambda: read_checks(node.get("checks")),
+            "after_publish": lambda: read_hooks(node.get("after_publish"), self.connections.items),
             "tags": lambda: _tags(node),
             "exclude": lambda: _excluded(name, node),
             "owner": lambda: owner.text() if (owner := node.get("owner")) else None,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from tidegate.config.nodes import Node
+from tidegate.config.options import KIND
 from tidegate.errors import ConfigError
 
 FLAG = "--trust-project"
@@ -71,6 +72,7 @@ _CATALOG = re.compile(
     r"hive\.(kerberos-authentication|hive2-compatible)|clients|client_secret|warehouse|cache-enabled|http-client\..+|"
     r"rest-page-size|view-endpoints-supported|snapshot-loading-mode)"
 )
+_CODE_HOOKS = frozenset({"dbt"})
 # Parameters of a catalog's URL: those of libpq, none of which the JDBC driver takes for a class.
 _LIBPQ = (
     "sslmode sslrootcert sslcert sslkey application_name connect_timeout options target_session_attrs "
@@ -83,12 +85,12 @@ def by_variable(environ: Mapping[str, str]) -> bool:
     return environ.get(VARIABLE, "").lower() in ("1", "true", "yes")
 
 
-def refused(root: Node, checks: Iterable[Node]) -> Iterator[ConfigError]:
+def refused(root: Node, checks: Iterable[Node], hooks: Iterable[Node]) -> Iterator[ConfigError]:
     """What runs code, each with its line.
 
     Args:
         root: the project, its references resolved.
-        checks: of every stream.
+        checks, hooks: of every stream.
     """
     yield from _conf(root)
     for lake in _entries(root.get("lakes")):
@@ -100,6 +102,10 @@ def refused(root: Node, checks: Iterable[Node]) -> Iterator[ConfigError]:
             yield named.mark.error("imports and calls Python code", hint=HINT)
     for check in checks:
         yield from _sql(check)
+    for hook in hooks:
+        kind = hook.get(KIND)
+        if kind is not None and kind.value in _CODE_HOOKS:
+            yield kind.mark.error("runs the macros and models of a dbt project", hint=HINT)
 
 
 def allowed(name: str, value: str, known: re.Pattern[str]) -> bool:

@@ -14,7 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.report import StreamReport
-from tidegate.engine import partitions, retention, type_changes
+from tidegate.engine import hooks, partitions, retention, type_changes
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -114,6 +114,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             slices = _slices(changes) if changes is not None else _equal(work, ledger)
             why = changes.notes if changes else _unchanged(work)
             notes = (*probe.notes(), *why, *_layout(stream), *retention.notes(stream, context.now()))
+            notes += hooks.notes(stream, context, changed=changes is not None)
     except TidegateError as error:
         failed = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=failed.result, error=failed.error)

@@ -22,7 +22,7 @@ from tidegate.core.position import Position
 from tidegate.core.quarantine import quarantine_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
-from tidegate.engine import event_fence
+from tidegate.engine import event_fence, hooks
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import RunContext
 from tidegate.engine.planner import fence
@@ -117,6 +117,11 @@ class Quarantined:
         Raises:
             TidegateError: nothing was published.
         """
+        done = self._replay()
+        hooks.after(self.streams[0], self.context)
+        return done
+
+    def _replay(self) -> Replayed:
         stream, context = self.streams[0], self.context
         context.registry.register(
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)

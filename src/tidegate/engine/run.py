@@ -18,7 +18,7 @@ from functools import partial
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.report import RunReport
-from tidegate.engine import load, loads
+from tidegate.engine import hooks, load, loads
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import acquire
@@ -133,6 +133,8 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, lines: R
             registry.close_crashed(stream.uid, keep_run=context.run_id)
             with lines.saved(partial(registry.keep_log, stream.uid, context.run_id)):
                 done = catch_up(lambda each: _attempts(stream, each, lease, journal), context)
+                failed = hooks.run_due(stream, context, journal.working, done)
+                done = replace(done, notes=(*done.notes, *failed))
             outcome = _outcome(stream, done, journal, began)
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.

@@ -19,6 +19,7 @@ from tidegate.core.policies.retention import Kept, Retain
 from tidegate.core.policies.rules import OnFail, Rule
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Format, Layout
+from tidegate.core.ports.hook import StatedHook
 from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
@@ -41,6 +42,7 @@ class Policies:
         contract: the mode for each kind of change of columns.
         checks: what its rows have to fulfil before anything is visible.
         measured_by: what runs the query that maintenance measures; None for Spark.
+        after_publish: what is run after a load was published.
     """
 
     verify: VerifyLevel = VerifyLevel.MOVED
@@ -52,6 +54,7 @@ class Policies:
     retain: Retain | None = None
     checks: tuple[Rule, ...] = ()
     measured_by: Connection | None = None
+    after_publish: tuple[StatedHook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

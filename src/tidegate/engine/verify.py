@@ -21,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import begin_of, unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import load, retention
+from tidegate.engine import hooks, load, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -149,6 +149,7 @@ def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: 
         if repair:
             with context.registry.lease(stream.uid) as lease:
                 found = _verify(stream, context, Level.ROWS, lease, journal)
+            hooks.after(stream, context)
         else:
             found = _verify(stream, context, level, None, journal)
     except KeyboardInterrupt:

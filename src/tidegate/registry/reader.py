@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
-from tidegate.registry import attention, checksums, files, logs, positions, views
+from tidegate.registry import attention, checksums, files, hooks, logs, positions, views
 from tidegate.registry.database import Database
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.facts import facts as run_facts
+from tidegate.registry.hooks import HookRecord
 from tidegate.registry.logs import KeptLog
 from tidegate.registry.migrate import require_schema
 from tidegate.registry.recent_history import RecentHistory, recent_history
@@ -105,6 +106,11 @@ class RegistryReader:
         """Whether schedules leave the stream out."""
         with self._database.read() as connection:
             return attention.is_paused(connection, uid)
+
+    def hooks(self, uid: str) -> Mapping[str, HookRecord]:
+        """What is known of the stream's hooks, by their identities."""
+        with self._database.read() as connection:
+            return hooks.of_stream(connection, uid)
 
     def manifest(self, uid: str) -> Manifest:
         """The stream's files as they were loaded."""

@@ -16,7 +16,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import attention, checksums, files, journal, logs, positions, streams
+from tidegate.registry import attention, checksums, files, hooks, journal, logs, positions, streams
 from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
 from tidegate.registry.incidents import Incidents
@@ -188,6 +188,28 @@ class Registry(RegistryReader):
         """Until when the hash of these files, which are as they were, holds without reading them."""
         with self._database.write() as connection:
             files.stamp(connection, uid, found)
+
+    # Hooks
+
+    def begin_hook(self, uid: str, hook_id: str, label: str) -> None:
+        """A hook is about to run: until it succeeds nobody knows what it has seen, and it is due."""
+        with self._database.write() as connection:
+            hooks.begin(connection, uid, hook_id, label)
+
+    def hook_succeeded(self, uid: str, hook_id: str, load_id: str) -> None:
+        """The hook has run for that load."""
+        with self._database.write() as connection:
+            hooks.succeeded(connection, uid, hook_id, load_id, self._clock())
+
+    def hook_failed(self, uid: str, hook_id: str, error: Mapping[str, Any]) -> None:
+        """The hook did not succeed; `error` holds no secret."""
+        with self._database.write() as connection:
+            hooks.failed(connection, uid, hook_id, error, self._clock())
+
+    def keep_hooks(self, uid: str, hook_ids: Iterable[str]) -> None:
+        """The stream has no other hooks than these."""
+        with self._database.write() as connection:
+            hooks.keep_only(connection, uid, set(hook_ids))
 
     # What people said of streams
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0012"
+HEAD = "0013"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -209,6 +209,18 @@ acknowledgements = Table(
     Column("run_id", String(64), nullable=False),
     Column("acknowledged_ts", UtcTime, nullable=False),
     Column("acknowledged_by", Text, nullable=False),
+)
+
+hooks = Table(
+    "hooks",
+    METADATA,
+    _stream(primary=True),
+    Column("hook_id", String(64), primary_key=True),
+    Column("label", Text, nullable=False),
+    Column("load_id", String(64)),
+    Column("done_ts", UtcTime),
+    Column("failed_ts", UtcTime),
+    Column("error", DOCUMENT),
 )
 
 tasks = Table(

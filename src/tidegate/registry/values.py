@@ -90,6 +90,21 @@ class SavedPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookFailure:
+    """A hook of `after_publish:` that failed when it was last tried.
+
+    Args:
+        hook: what it is, for people.
+        since: when it first failed since it last succeeded.
+        error: the error object of the last time.
+    """
+
+    hook: str
+    since: datetime
+    error: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStatus(Shown):
     """One stream: how far it is, how its last run ended, who works on it now.
 
@@ -116,6 +131,7 @@ class StreamStatus(Shown):
         paused_at, paused_by: when it was taken off its schedule, and by whom; None while it is not.
         registered_at: when the registry first heard of it; None of a stream that it does not know.
         acknowledged_at, acknowledged_by: when a person has seen the error of its last run, and who; else None.
+        hooks_failed: hooks of `after_publish:` that failed when they were last tried; the next run tries them again.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -167,6 +183,7 @@ class StreamStatus(Shown):
     registered_at: datetime | None = None
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
+    hooks_failed: tuple[HookFailure, ...] = ()
 
     @classmethod
     def new(cls, *, uid: str, stream: str, source: str, target: str) -> StreamStatus:

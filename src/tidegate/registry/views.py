@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
-from tidegate.registry import attention, intervals
+from tidegate.registry import attention, hooks, intervals
 from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
 from tidegate.registry.newest import newest
@@ -27,6 +27,7 @@ def status(connection: Connection, *, with_gaps: bool = True, stream: str | None
     by_name = select(object_info).where(*of_streams).order_by(object_info.c.object_name, object_info.c.uid)
     streams = connection.execute(by_name).all()
     holders, notes = live_holders(connection), attention.notes(connection)
+    hooks_failed = hooks.failures(connection)
     positioned, last, success = (
         _positions(connection, *of_streams),
         _last_runs(connection, *of_streams),
@@ -42,6 +43,7 @@ def status(connection: Connection, *, with_gaps: bool = True, stream: str | None
             last_success_at=success.get(number),
             held_by=holders.get(row.uid),
             gaps=gaps.get(number, ()),
+            hooks_failed=hooks_failed.get(number, ()),
             **notes.of(number, last.get(number)),
         )
         for row in streams

@@ -67,6 +67,7 @@ METRICS: tuple[Metric, ...] = (
     _gauge("verification_equal", "1 if table and source were equal when they were last compared as a whole."),
     _gauge("verification_differences", "Parts of the table that differed in the last comparison as a whole."),
     _gauge("maintenance_failed", "1 if the last maintenance of the table failed."),
+    _gauge("hooks_failed", "Hooks of `after_publish:` that failed when they were last tried."),
     _gauge("table_rows", "Rows of the table.", tables=True),
     _gauge("table_files", "Data files of the table that every reader opens.", tables=True),
     _gauge("table_bytes", "Bytes of these files.", tables=True),

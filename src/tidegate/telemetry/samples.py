@@ -34,6 +34,7 @@ def _of_status(status: StreamStatus, now: datetime) -> Iterator[Sample]:
         yield "freshness_seconds", (), max((now - status.last_success_at).total_seconds(), 0)
     if status.last_run_at is not None:
         yield "last_run_timestamp_seconds", (), status.last_run_at.timestamp()
+        yield "hooks_failed", (), float(len(status.hooks_failed))
     if status.health is not None:
         for state in Health:
             yield "stream_state", (str(state),), float(state == status.health)

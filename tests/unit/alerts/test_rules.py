@@ -16,7 +16,7 @@ from tidegate.core.incidents import evaluate
 from tidegate.core.policies.schedule import Schedule
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.recent_history import RecentHistory
-from tidegate.registry.values import StreamStatus
+from tidegate.registry.values import HookFailure, StreamStatus
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -62,6 +62,9 @@ CASES = {
     "verification_differs": situation(facts={"compared": {"equal": False, "source_rows": 3, "target_rows": 2}}),
     "delete_guard": situation(**failed("delete_fuse", "stopped")),
     "maintenance_failed": situation(facts={"maintenance_failed": {"code": "write", "message": "m"}}),
+    "hook_failed": situation(
+        hooks_failed=(HookFailure(hook="webhook at h", since=NOW - HOUR, error={"message": "webhook at h: 500"}),)
+    ),
     "query_slower": situation(recent={"query_seconds": (9.0, 2, 2, 2, 2, 3)}),
 }
 

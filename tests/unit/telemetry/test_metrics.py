@@ -164,7 +164,7 @@ def test_runs_of_an_older_registry_count(tmp_path):
     engine = create_engine(opened.config.registry)
     with engine.begin() as connection:
         connection.execute(text("DROP VIEW ingested_all"))
-        for table in ("run_totals", "incidents", "notices", "run_logs"):
+        for table in ("run_totals", "incidents", "notices", "run_logs", "hooks"):
             connection.execute(text(f"DROP TABLE {table}"))
         for index in ("runs_by_object", "plans_by_time", "tasks_by_kind"):
             connection.execute(text(f"DROP INDEX {index}"))

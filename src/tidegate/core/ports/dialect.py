@@ -191,6 +191,13 @@ class Session(Protocol):
         """The snapshot of a lake's table that statements read now; None for any other table."""
         return None
 
+    def execute(self, sql: str, *, seconds: float) -> None:  # noqa: ARG002 - here and below
+        """Executes one statement outside of any transaction; the server ends it after so many seconds.
+
+        Raises the classes of `errors`, never the driver's; ConfigError where the dialect does not say `executes`.
+        """
+        raise ConfigError("hooks run no statements at this database", hint="Use another connection.")
+
     def follows(self) -> bool:
         """Whether it replays the history of another server."""
         return False
@@ -367,7 +374,7 @@ class Connectable(Dialect, Protocol):
 
     `bounds` are the safe bounds that its sessions know; `ranges` says that a table may be kept in ranges of a column;
     `known` matches the names of the types that Spark's JDBC source knows; `reads_lakes` says that a table of a lake is
-    read like any other, see `Session.table_version`.
+    read like any other, see `Session.table_version`; `executes` names the package by which they execute statements.
     """
 
     jars: ClassVar[tuple[str, ...]]
@@ -376,6 +383,7 @@ class Connectable(Dialect, Protocol):
     bounds: ClassVar[frozenset[Bound]]
     ranges: ClassVar[bool] = False
     reads_lakes: ClassVar[bool] = False
+    executes: ClassVar[str] = ""
     known: ClassVar[re.Pattern[str]] = re.compile("")
 
     @abstractmethod

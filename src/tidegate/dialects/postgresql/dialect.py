@@ -34,6 +34,7 @@ class Postgresql(Connectable):
 
     kind: ClassVar[str] = "postgresql"
     schemes: ClassVar[tuple[str, ...]] = ("postgres",)
+    executes: ClassVar[str] = "psycopg"
     jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
     sqlglot: ClassVar[str] = "postgres"
     retains: ClassVar[bool] = True

@@ -75,6 +75,12 @@ class PostgresqlSession(PreSnapshotSession):
         """The rows of one statement."""
         return self._ask(self._main, sql)
 
+    def execute(self, sql: str, *, seconds: float) -> None:
+        """Executes one statement in a transaction of its own, which the server ends after so many seconds."""
+        self._ask(self._main, f"SET statement_timeout = {max(round(seconds * 1000), 1)}")
+        with self._border(self._main):
+            self._main.execute(sql, prepare=False)
+
     def stream(self, sql: str, at_a_time: int) -> Iterator[Row]:
         """The rows of one statement in a transaction of its own, fetched so many at a time."""
         main = self._main

@@ -30,6 +30,7 @@ class Trino(Connectable):
     """Trino 476 and what stands behind its catalogs."""
 
     kind: ClassVar[str] = "trino"
+    executes: ClassVar[str] = "trino"
     jars: ClassVar[tuple[str, ...]] = ("io.trino:trino-jdbc:476",)
     sqlglot: ClassVar[str] = "trino"
     reads_lakes: ClassVar[bool] = True

@@ -66,6 +66,11 @@ class TrinoSession(PreSnapshotSession):
             finally:
                 cursor.close()
 
+    def execute(self, sql: str, *, seconds: float) -> None:
+        """Executes one statement, which Trino ends after so many seconds."""
+        self.ask(f"SET SESSION query_max_run_time = '{max(seconds, 1.0):.0f}s'")
+        self.ask(sql)
+
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Name and type of the columns of a statement."""
         with translated_errors(self.name, self.address.where):

@@ -14,6 +14,7 @@ from typing import Any
 from tidegate.config import Config, Node, StreamConfig, build
 from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
+from tidegate.config.hooks import hook_of
 from tidegate.config.nodes import Problems, from_values
 from tidegate.config.options import fields, located, plugin_of
 from tidegate.config.targets import refuse_reserved, shared_target
@@ -23,6 +24,7 @@ from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Connection, Target, split_name, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
+from tidegate.core.ports.hook import StatedHook
 from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
@@ -151,6 +153,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
             checks=renamed([_rule(config, node, lakes, target) for node in entry.checks]),
             retain=entry.retain,
             measured_by=_measured_by(config, entry),
+            after_publish=tuple(_hook(config, node) for node in entry.after_publish),
         ),
         loads=loads_table(config, lakes),
     )
@@ -263,6 +266,15 @@ def _flavour(source: Source[Probe], node: Node) -> Flavour:
 
 def _rule(config: Config, node: Node, lakes: dict[str, Format], target: Target) -> Rule:
     return rule_of(node, config.redact, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
+
+
+def _hook(config: Config, node: Node) -> StatedHook:
+    """One hook. Raises ConfigError with its line."""
+    named = node.get("connection")
+    with located(node.mark):
+        given = _wanted(plugin_of("hooks", node), folder=config.folder)
+        given |= {"connection": config.connection(named.text())} if named is not None else {}
+        return hook_of(node, config.name, config.redact, **given)
 
 
 def _wanted(plugin: type[Any], **values: Any) -> dict[str, Any]:

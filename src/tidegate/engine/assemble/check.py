@@ -5,7 +5,7 @@ Reads no rows and writes nothing; with `--source` it asks each source about its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -85,11 +85,24 @@ def check_streams(
                     name=stream.name,
                     source=stream.source_name,
                     target=str(stream.target),
-                    errors=tuple(each for error in answer.errors for each in _problems(error, config, stream.name)),
+                    errors=tuple(
+                        each
+                        for error in (*answer.errors, *_hook_errors(stream))
+                        for each in _problems(error, config, stream.name)
+                    ),
                     notes=tuple(map(config.redact, answer.notes)),
                 )
             )
     return found
+
+
+def _hook_errors(stream: Stream) -> Iterator[TidegateError]:
+    """Why hooks could not run here; contacts nobody."""
+    for each in stream.policies.after_publish:
+        try:
+            each.hook.refuse()
+        except TidegateError as error:
+            yield error
 
 
 def _joined(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> list[Stream]:

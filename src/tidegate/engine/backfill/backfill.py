@@ -22,7 +22,7 @@ from tidegate.core.position_state import KEYS, unvouched
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.engine import load
+from tidegate.engine import hooks, load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import acquire
@@ -98,7 +98,9 @@ class Backfills:
     def _load_pending(
         self, stream: Stream, backfill: Backfill, on_progress: OnProgress, on_event: Listener
     ) -> Backfill:
-        return load_pending(self._context, backfill, partial(_load, stream, self._context, on_event), on_progress)
+        done = load_pending(self._context, backfill, partial(_load, stream, self._context, on_event), on_progress)
+        hooks.after(stream, self._context)  # once, not after each chunk
+        return done
 
     def _mark(self, name: str, status: Progress) -> Backfill:
         kept, found = self._context.registry.backfills, opened(self._find(name), self._context)

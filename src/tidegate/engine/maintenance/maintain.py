@@ -17,7 +17,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, Usage
 from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
-from tidegate.engine import retention
+from tidegate.engine import hooks, retention
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
 from tidegate.engine.maintenance.measured import Measurement, QueryTime, compared, measurement
@@ -169,7 +169,9 @@ def maintain_stream(
 def _leased(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
     context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
     with context.registry.lease(stream.uid) as lease:
-        return _maintained(stream, context, lease, journal, force=force)
+        done = _maintained(stream, context, lease, journal, force=force)
+    hooks.after(stream, context)
+    return done
 
 
 def _bug(stream: Stream, error: Exception) -> InternalError:

@@ -14,6 +14,7 @@ from tidegate.core.display import Shown
 from tidegate.core.policies.maintenance import Version
 from tidegate.core.ports.format import TimeTravel
 from tidegate.core.position import Position
+from tidegate.engine import hooks
 from tidegate.engine.context import RunContext
 from tidegate.engine.recovery.recovery import unproven
 from tidegate.engine.stream import Stream
@@ -113,6 +114,7 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
                 verified=_verified(stream, context, table.position),
             )
             payload["load"] = version.load
+    hooks.after(stream, context)
     return RolledBack(stream=stream.name, version=version, snapshot=table.snapshot, position=table.position.to_dict())
 
 
