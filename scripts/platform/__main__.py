@@ -94,6 +94,7 @@ def start(stack: contextlib.ExitStack, folder: Path, teller: Teller) -> Platform
     environ["REST_URL"] = servers.start_rest_catalog(stack, folder, environ["S3_ENDPOINT"])
     teller.say(f"REST catalog  {environ['REST_URL']}")
     trino = servers.start_trino(stack, folder / "trino")
+    environ["TRINO_URL"] = f"trino://tidegate@127.0.0.1:{trino.port}/lake"
     environ |= {"TRINO_HOST": "127.0.0.1", "TRINO_PORT": str(trino.port), "DBT": str(dbt_environment() / "bin/dbt")}
     teller.say(f"Trino         http://127.0.0.1:{trino.port}: catalogs lake, city, marts")
     web = servers.start_service(stack, folder)

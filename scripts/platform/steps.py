@@ -111,8 +111,12 @@ def upkeep(on: Platform) -> None:
         on.teller.run("tidegate run readings", show=r"^readings +loaded", last=1)
     files = 'SELECT count(*), sum(file_size_in_bytes) FROM lake.parking."readings$files"'
     on.teller.query(on.trino, files)
-    on.teller.run("tidegate maintain readings --force", show=r"^stream|^readings +m|readings: compact:", last=3)
+    distinct(on, exist=False)
+    on.teller.run(
+        "tidegate maintain readings --force", show=r"^stream|^readings +m|readings: compact:|measured q", last=4
+    )
     on.teller.query(on.trino, files)
+    distinct(on, exist=True)
     on.teller.query(
         on.trino,
         'SELECT partition, file_count, record_count FROM lake.parking."readings$partitions" '
@@ -120,6 +124,17 @@ def upkeep(on: Platform) -> None:
     )
     on.teller.run("tidegate savings --days 1")
     on.teller.run(f"tidegate metrics | grep -E '^tidegate_({METRICS})' | sed -E 's/project=[^,]*,|,target=[^}}]*//g'")
+
+
+def distinct(on: Platform, *, exist: bool) -> None:
+    """The distinct values by which Trino plans, which it has or has not."""
+    rows = on.trino.run("SHOW STATS FOR lake.parking.readings")
+    found = {row[0]: row[2] for row in rows if row[0] in ("garage_id", "measured_at")}
+    on.teller.say(
+        "trino> SHOW STATS FOR lake.parking.readings", *(f"  {name}: distinct {n}" for name, n in found.items())
+    )
+    if any((n is not None) is not exist for n in found.values()):
+        raise StepFailed(f"distinct values of readings: {found}")
 
 
 def time_travel(on: Platform) -> None:

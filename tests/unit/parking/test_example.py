@@ -18,6 +18,7 @@ VARIABLES = {
     "REST_URL": "http://127.0.0.1:9",
     "S3_ENDPOINT": "http://127.0.0.1:9",
     "OFFICE_URL": "postgresql://office@127.0.0.1:9/office",
+    "TRINO_URL": "trino://tidegate@127.0.0.1:9/lake",
     "CITY_URL": "http://127.0.0.1:9",
 }
 
