@@ -5,6 +5,7 @@ The server's message is never passed on where it could contain a row's value or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ from tidegate.errors import (
     TidegateError,
 )
 
+REFUSED = re.compile(r"(?P<privilege>[A-Z ]+?) command denied to user (?P<user>'.*'@'.*') for table (?P<table>.+)")
 OUT_OF_RANGE = 1690
 NAMES = frozenset({1049, 1051, 1054, 1109, 1146})  # no such database, table or column: the text holds names only
 SYNTAX = frozenset({1064, 1149, 1305, 1582})
@@ -68,9 +70,8 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     if number in SYNTAX:
         return bad_query(name, text)
     if number in DENIED:
-        return SourceError(
-            f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
-        )
+        hint = f"Let an administrator run `{_grant(text)}`, then `tidegate doctor`."
+        return SourceError(f"connection {name!r}: {text}", hint=hint)
     if number in CHANGED:
         return SourceMoved(f"connection {name!r}: the table was altered while it was being read")
     if number in CUT or isinstance(error, pymysql.InterfaceError):
@@ -87,6 +88,14 @@ def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
         return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
     reason = CUT.get(number, f"{type(error).__name__} {number}")
     return unreachable(name, where, reason)
+
+
+def _grant(text: str) -> str:
+    """The statement that grants what the server said was denied."""
+    found = REFUSED.match(text)
+    if found is None:
+        return "GRANT SELECT ON … TO …"
+    return f"GRANT {found['privilege']} ON {found['table']} TO {found['user']}"
 
 
 def code_of(error: BaseException | None) -> int:

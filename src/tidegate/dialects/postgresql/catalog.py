@@ -36,6 +36,10 @@ HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\
 class DescribingSession(CatalogSession, Protocol):
     """A session of PostgreSQL."""
 
+    @property
+    def user(self) -> str:
+        """Its login."""
+
     def describe(self, sql: str) -> list[tuple[str, int, int]]:
         """Name, type's oid and modifier of each column of a statement."""
 

@@ -5,6 +5,7 @@ The driver's message is never passed on where it could contain a row's value or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,19 +22,21 @@ from tidegate.errors import (
     TidegateError,
 )
 
+DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
+PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
 
 
 @contextmanager
-def translated_errors(name: str) -> Iterator[None]:
-    """Turns every driver error inside into one of ours, for the connection of that name."""
+def translated_errors(name: str, user: str) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name and its login."""
     try:
         yield
     except psycopg.Error as error:
-        raise translate(name, error) from error
+        raise translate(name, error, user) from error
 
 
-def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
+def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
     if bad := marked_text(text):
@@ -42,9 +45,8 @@ def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR091
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return ColumnMissing(f"connection {name!r}: {text}")
         case errors.InsufficientPrivilege():
-            return SourceError(
-                f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
-            )
+            hint = f"Let an administrator run `{_grant(text, user)}`, then `tidegate doctor`."
+            return SourceError(f"connection {name!r}: {text}", hint=hint)
         case errors.SyntaxErrorOrAccessRuleViolation() if (error.sqlstate or "").startswith(NAMES_ONLY):
             return bad_query(name, text)
         case errors.LockNotAvailable():
@@ -69,6 +71,20 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     if "does not exist" in text:
         return SourceRefused(f"connection {name!r}: {where} has no such database")
     return unreachable(name, where, _reason(error))
+
+
+def _grant(text: str, user: str) -> str:
+    """The statement that grants what PostgreSQL said was denied."""
+    found = DENIED.fullmatch(text)
+    if found is None:
+        return f"GRANT SELECT ON … TO {quoted(user)}"
+    privilege = {"schema": "USAGE ON SCHEMA", "function": "EXECUTE ON FUNCTION"}.get(found["kind"], "SELECT ON")
+    return f"GRANT {privilege} {quoted(found['name'])} TO {quoted(user)}"
+
+
+def quoted(name: str) -> str:
+    """A name as a statement holds it."""
+    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def _reason(error: psycopg.Error) -> str:

@@ -16,6 +16,7 @@ from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Relation, Row
 from tidegate.core.schema import Column, Kind
 from tidegate.dialects.postgresql.catalog import DescribingSession, is_table, oid_of
+from tidegate.dialects.postgresql.errors import quoted
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ConfigError, EdgeUnknown
 
@@ -167,8 +168,8 @@ def _must_be_visible(session: DescribingSession, hidden: list[Row]) -> None:
         raise EdgeUnknown(
             f"connection {session.name!r}: the start of the transaction of {_named(hidden)} is hidden, so rows that it "
             "is still writing could be lost",
-            hint="Let this user see it: `GRANT pg_read_all_stats TO …` (and keep track_activities on); or set "
-            "`strategy: {clock: application, safety_lag: …, lookback: …}`.",
+            hint=f"Let this user see it: `GRANT pg_read_all_stats TO {quoted(session.user)}` (and keep "
+            "track_activities on); or set `strategy: {clock: application, safety_lag: …, lookback: …}`.",
         )
 
 

@@ -71,6 +71,11 @@ class PostgresqlSession(PreSnapshotSession):
         """The server's version as PostgreSQL counts: 150018."""
         return self._main.info.server_version
 
+    @property
+    def user(self) -> str:
+        """Its login."""
+        return self._options.get("user", "…")
+
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement."""
         return self._ask(self._main, sql)
@@ -269,7 +274,7 @@ class PostgresqlSession(PreSnapshotSession):
         Several threads ask over one connection: whichever comes after the failure is refused without a reason.
         """
         try:
-            with translated_errors(self.name):
+            with translated_errors(self.name, self.user):
                 yield
         except TidegateError as error:
             if connection is not self._main or connection.info.transaction_status != TransactionStatus.INERROR:

@@ -1,0 +1,168 @@
+"""The grants that the documentation lists are enough for every strategy, and a missing one is named with its GRANT."""
+
+import re
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.workspace import Workspace
+
+pytest_plugins = ["support.mariadb"]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+PASSWORD = "of-the-loader"
+STRATEGIES = {
+    "full": ("full", "replace"),
+    "smart": ("smart", "merge"),
+    "snapshot_diff": ("snapshot_diff", "merge"),
+    "checksum": ("checksum", "replace"),
+    "watermark": ({"kind": "watermark", "column": "updated_at", "clock": "database"}, "merge"),
+    "sequence": ({"kind": "sequence", "column": "id"}, "append"),
+}
+
+
+def documented(page: str, **names: str) -> list[str]:
+    """The statements of the page's block of grants, with these names in place of those of the example."""
+    text = (ROOT / "docs/sources" / page).read_text(encoding="utf-8")
+    block = re.search(r"```sql\n(-- what a login needs[^`]*)```", text)
+    assert block, page
+    lines = [re.sub(r"\s*--.*", "", line) for line in block[1].splitlines()]
+    statements = [each.strip() for each in "\n".join(lines).split(";") if each.strip()]
+    for example, name in names.items():
+        statements = [re.sub(rf"\b{example}\b", name, each) for each in statements]
+    return statements
+
+
+def project(folder: Path, url: str, table: str = "orders") -> Workspace:
+    workspace = Workspace(folder=folder)
+    streams = {
+        name: {
+            "source": {"connection": "shop", "table": table},
+            "target": f"lake.shop.{name}",
+            "key": ["id"],
+            "strategy": strategy,
+            "write": write,
+        }
+        for name, (strategy, write) in STRATEGIES.items()
+    }
+    workspace.write(streams, connections={"shop": {"url": url}})
+    return workspace
+
+
+def load(workspace: Workspace, spark, change) -> None:
+    """Two loads of each strategy and a comparison, beside a session of another user that is open."""
+    assert workspace.run(spark=spark).exit_code == 0
+    change()
+    time.sleep(2.2)
+    report = workspace.run(spark=spark)
+    assert report.exit_code == 0, [each.error for each in report.streams]
+    assert {each.stream: each.outcome for each in report.streams} == dict.fromkeys(STRATEGIES, "loaded")
+    with workspace.project(spark) as opened:
+        assert opened.verify(level="rows").ok
+    for name in STRATEGIES:
+        assert len(workspace.rows(f"shop.{name}")) == 4
+
+
+@pytest.mark.postgres
+class TestPostgresql:
+    @pytest.fixture
+    def shop(self, postgres):
+        name = postgres.create_database().rpartition("/")[2]
+        with postgres.connect(name) as admin:
+            admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+            admin.execute(
+                "CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, amount int, "
+                "updated_at timestamptz NOT NULL DEFAULT now())"
+            )
+            admin.execute("INSERT INTO orders (amount) SELECT n FROM generate_series(1, 3) n")
+        yield name
+        with postgres.connect(name) as admin:
+            if admin.execute("SELECT 1 FROM pg_roles WHERE rolname = 'loader'").fetchone():
+                admin.execute("DROP OWNED BY loader")
+                admin.execute("DROP ROLE loader")
+        postgres.drop_database(name)
+
+    def test_they_are_enough(self, shop, postgres, spark, tmp_path):
+        with postgres.connect(shop) as admin:
+            for statement in documented("database.md", shop=shop):
+                admin.execute(statement)
+        with psycopg.connect(postgres.url(shop), autocommit=True) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT 1")
+
+            def change():
+                with postgres.connect(shop) as admin:
+                    admin.execute("INSERT INTO orders (amount) VALUES (4)")
+                other.execute("COMMIT")
+
+            load(project(tmp_path, postgres.url(shop, user="loader"), "public.orders"), spark, change)
+
+    @pytest.mark.parametrize(
+        ("missing", "words", "grant"),
+        [
+            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON orders TO loader"),
+            ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
+            ("GRANT pg_read_all_stats", "is hidden", "GRANT pg_read_all_stats TO loader"),
+        ],
+    )
+    def test_one_that_is_missing_is_named(self, shop, postgres, spark, tmp_path, missing, words, grant):
+        with postgres.connect(shop) as admin:
+            for statement in documented("database.md", shop=shop):
+                if not statement.startswith(missing):
+                    admin.execute(statement)
+        with psycopg.connect(postgres.url(shop), autocommit=True) as other:
+            other.execute("BEGIN")
+            other.execute("INSERT INTO orders (amount) VALUES (9)")
+            report = project(tmp_path, postgres.url(shop, user="loader"), "public.orders").run("watermark", spark=spark)
+        (outcome,) = report.streams
+        assert words in outcome.error.message
+        assert f"`{grant}`" in outcome.error.hint
+
+
+class TestMariadb:
+    @pytest.fixture
+    def shop(self, mariadb, maria_database):
+        mariadb.run(
+            "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, amount int, "
+            "updated_at timestamp(6) NOT NULL DEFAULT current_timestamp(6))",
+            "INSERT INTO orders (amount) VALUES (1), (2), (3)",
+            database=maria_database,
+        )
+        yield maria_database
+        mariadb.run("DROP USER IF EXISTS loader@localhost")
+
+    def granted(self, mariadb, shop, missing="nothing"):
+        for statement in documented("mariadb.md", shop=shop):
+            if not statement.startswith(missing):
+                mariadb.run(statement.replace("'…'", f"'{PASSWORD}'").replace("'%'", "localhost"))
+        return mariadb.url(shop, user="loader", password=PASSWORD)
+
+    def test_they_are_enough(self, shop, mariadb, spark, tmp_path):
+        with mariadb.connect(shop) as other:
+            other.query("START TRANSACTION")
+            other.query("SELECT 1 FROM orders")
+
+            def change():
+                mariadb.run("INSERT INTO orders (amount) VALUES (4)", database=shop)
+                other.query("COMMIT")
+
+            load(project(tmp_path, self.granted(mariadb, shop)), spark, change)
+
+    @pytest.mark.parametrize(
+        ("missing", "words", "grant"),
+        [
+            ("GRANT SELECT", "SELECT command denied|may not use it", "GRANT SELECT ON `?{shop}`?.`?orders`? TO"),
+            ("GRANT PROCESS", "may not see", "GRANT PROCESS ON \\*\\.\\* TO"),
+        ],
+    )
+    def test_one_that_is_missing_is_named(self, shop, mariadb, spark, tmp_path, missing, words, grant):
+        url = self.granted(mariadb, shop, missing)
+        if missing == "GRANT SELECT":  # of another table, so that the database is there for it
+            mariadb.run("CREATE TABLE others (id int)", "GRANT SELECT ON others TO loader@localhost", database=shop)
+        report = project(tmp_path, url).run("watermark", spark=spark)
+        (outcome,) = report.streams
+        assert re.search(words, outcome.error.message)
+        assert re.search(grant.format(shop=shop), outcome.error.hint), outcome.error.hint
