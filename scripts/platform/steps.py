@@ -17,6 +17,11 @@ POLL = "dagster asset materialize -f definitions.py --select garages,readings"
 SCHEDULE = "tidegate_cron_x_x_x_x_x"
 RUN_COLUMNS = r"^stream |^tickets +\w"
 METRICS = "change_detection_time|changed_records_percent|new_partitions_created|compaction_savings|query_performance"
+VIEW = "marts.parking.tickets_by_garage"
+REFRESHES = (
+    "SELECT count(*) AS refreshes FROM system.runtime.queries "
+    f"WHERE query LIKE 'REFRESH MATERIALIZED VIEW {VIEW}%' AND state = 'FINISHED'"
+)
 MORE_TICKETS = """INSERT INTO tickets SELECT 20000 + n, 1 + n % 15, date_trunc('day', localtimestamp)
   + interval '1 minute' * n, NULL, NULL FROM generate_series(1, 300) AS n;
   UPDATE tickets SET paid = paid + 1 WHERE ticket_id = 4711"""
@@ -91,16 +96,30 @@ def tickets(on: Platform) -> None:
     """A table of the other lake, whose catalog is a REST server, by checksums of its days."""
     on.teller.step("Tickets: only the days whose checksum differs, into the lake with the REST catalog")
     on.teller.run("tidegate run tickets", show=RUN_COLUMNS, last=2)
+    need_refreshes(on, 1)
     with on.postgres.connect("office") as office:
         office.execute(MORE_TICKETS)
     on.teller.say("300 tickets of today come, and one of an earlier day is corrected")
     on.teller.run("tidegate plan tickets", last=8)
     on.teller.run("tidegate run tickets", show=RUN_COLUMNS, last=2)
+    need_refreshes(on, 2)
+    on.teller.run("tidegate run tickets", show=RUN_COLUMNS, last=2)
+    need_refreshes(on, 2)
     on.teller.query(
         on.trino,
         "SELECT g.name, count(*) AS tickets FROM city.office.tickets AS t JOIN lake.parking.garages AS g "
         "USING (garage_id) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3",
     )
+
+
+def need_refreshes(on: Platform, number: int) -> None:
+    """The hook of `tickets` has refreshed its view that often, and the view has what the table has."""
+    rows = on.teller.query(on.trino, REFRESHES)
+    viewed, loaded = on.trino.run(f"SELECT sum(tickets) FROM {VIEW} UNION ALL SELECT count(*) FROM city.office.tickets")
+    if rows != [[number]] or viewed != loaded:
+        raise StepFailed(
+            f"{VIEW} was refreshed {rows[0][0]} times, expected {number}; its {viewed}, the table's {loaded}"
+        )
 
 
 def upkeep(on: Platform) -> None:
