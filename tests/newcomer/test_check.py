@@ -87,7 +87,7 @@ def test_the_source_is_asked_for_everything_that_the_project_names(folder, capsy
     assert told["repeated"][0].endswith(
         "has 3 rows and 2 different values of the key (ref), and nothing says which row of a key is the latest"
     )
-    assert told["nothing"] == ["stream 'nothing': the key column 'region' of shop: orders is NULL in 1 rows"]
+    assert told["nothing"] == ["stream 'nothing': the key column 'region' of shop: orders is NULL in 1 row"]
     assert [text.rpartition("; ")[2] for text in told["columns"]] == [
         "did you mean 'id'?",
         "did you mean 'updated_at'?",

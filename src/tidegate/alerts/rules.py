@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidegate.config.alerts import AlertRules
-from tidegate.core.display import short_duration
+from tidegate.core.display import counted, short_duration
 from tidegate.core.health import Condition, late_at
 from tidegate.core.incidents import Alarm
 from tidegate.core.outcome import Result
@@ -177,7 +177,7 @@ def _of_table(stream: Situation, rules: AlertRules) -> Iterator[Alarm]:
     status, name = stream.status, _name(stream.status)
     waiting = status.rows_quarantined
     if rules.quarantine_over is not None and waiting is not None and waiting > rules.quarantine_over:
-        why = f"{waiting:,} rows wait in quarantine, more than {rules.quarantine_over:,}"
+        why = f"{counted(waiting, 'row', 'wait')} in quarantine, more than {rules.quarantine_over:,}"
         since = _over_since(waiting, rules.quarantine_over, stream.recent.quarantined)
         yield _alarm(stream, "quarantine_over", why, f"tidegate quarantine show {name}", since=since)
     compared = stream.facts.compared

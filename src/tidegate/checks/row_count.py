@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from tidegate.core.display import counted
 from tidegate.core.fraction import Fraction
 from tidegate.core.policies.rules import CheckContext, Judges, Scope
 from tidegate.core.schema import Schema
@@ -80,9 +81,9 @@ class RowCount:
         """Too few, too many, or unlike the last loads."""
         rows, what = int(answers[0]), f"the {self.of}"
         if self.min is not None and rows < self.min:
-            return f"{what} has {rows} rows; at least {self.min} are expected"
+            return f"{what} has {counted(rows, 'row')}; at least {self.min} are expected"
         if self.max is not None and rows > self.max:
-            return f"{what} has {rows} rows; at most {self.max} are expected"
+            return f"{what} has {counted(rows, 'row')}; at most {self.max} are expected"
         past = known.loads[: self.loads]
         if self.change is None or len(past) < FEWEST_LOADS:
             return None
@@ -90,4 +91,4 @@ class RowCount:
         if abs(rows - usual) <= self.change * usual:
             return None
         expected = f"the median of the last {len(past)} loads is {usual:g}, with a tolerance of {self.change:.0%}"
-        return f"{what} has {rows} rows; {expected}"
+        return f"{what} has {counted(rows, 'row')}; {expected}"

@@ -67,14 +67,19 @@ def text_of(value: object) -> str:
     return text
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things.
+def counted(number: int, what: str, do: str = "") -> str:
+    """A number of things, and what they do.
+
+    Args:
+        do: a verb as several things do it.
 
     Example:
-        >>> counted(1, "row"), counted(20000, "row")
-        ('1 row', '20,000 rows')
+        >>> counted(1, "row"), counted(20000, "row"), counted(1, "row", "have"), counted(2, "row", "wait")
+        ('1 row', '20,000 rows', '1 row has', '2 rows wait')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    one = number == 1
+    verb = {"have": "has", "are": "is"}.get(do, f"{do}s") if one else do
+    return f"{number:,} {what}{'' if one else 's'}{f' {verb}' if do else ''}"
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

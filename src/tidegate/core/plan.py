@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
@@ -256,7 +257,8 @@ class LoadPlan:
         most = self.deletes.at_most
         if most is not None and missing > most:
             raise DeleteFuse(
-                f"stream {self.stream.name!r}: {missing} rows of {self.stream.target} no longer exist at the source, "
+                f"stream {self.stream.name!r}: {counted(missing, 'row')} of {self.stream.target} no longer "
+                f"{'exists' if missing == 1 else 'exist'} at the source, "
                 f"and one load may delete at most {most} ({self.deletes.policy.limit})",
                 load_id=self.load_id,
             )

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate import extras
-from tidegate.core.display import Shown, text_of
+from tidegate.core.display import Shown, counted, text_of
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import TableState
 from tidegate.core.report import StreamReport
@@ -68,7 +68,16 @@ class Comparison(Shown):
     def exceptions(self) -> tuple[str, ...]:
         """What the comparison leaves open, in a few words each."""
         return (
-            *([f"{self.quarantined:,} rows of the source are in quarantine"] if self.quarantined else ()),
+            *(
+                [
+                    (
+                        f"{counted(self.quarantined, 'row')} of the source "
+                        f"{'is' if self.quarantined == 1 else 'are'} in quarantine"
+                    )
+                ]
+                if self.quarantined
+                else ()
+            ),
             *([f"only rows from {self.begin['column']} = {self.begin['value']} on"] if self.begin else ()),
             *(f"column {name}: not read" for name in self.excluded),
             *(f"column {name}: no fingerprint" for name in self.not_covered),

@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.maintenance_plan import NO_COLUMNS, maintenance_plan
@@ -189,10 +190,10 @@ def drop(stream: Stream, context: RunContext, lease: Lease, session: SparkSessio
         plan.position,
         snapshot=receipt.snapshot,
         table_uuid=table.uuid,
-        reason=f"retain: {dropped} rows before {kept.begin} dropped",
+        reason=f"retain: {counted(dropped, 'row')} before {kept.begin} dropped",
         verified=remembered.verified if remembered is not None else None,
     )
-    return f"{dropped} rows dropped, kept from {kept.begin}"
+    return f"{counted(dropped, 'row')} dropped, kept from {kept.begin}"
 
 
 def _plan(stream: Stream, context: RunContext, table: TableState, kept: Kept, part: Partition) -> LoadPlan:

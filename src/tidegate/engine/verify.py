@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
-from tidegate.core.display import Shown
+from tidegate.core.display import Shown, counted
 from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
@@ -166,7 +166,7 @@ def _ended(found: Verification) -> str:
     """How the comparison ended, in a few words."""
     if found.error is not None:
         return f"failed ({found.error.code}), {found.seconds:.1f} s"
-    repaired = f", {found.repaired_rows:,} rows repaired" if found.repaired_rows else ""
+    repaired = f", {counted(found.repaired_rows, 'row')} repaired" if found.repaired_rows else ""
     return f"{'equal' if found.equal else 'different'}{repaired}, {found.seconds:.1f} s"
 
 
@@ -237,7 +237,8 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
 
 def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:
     return PlanError(
-        f"stream {stream.name!r}: {left} rows that differ have no value in a column of the key "
+        f"stream {stream.name!r}: {counted(left, 'row')} that {'differs has' if left == 1 else 'differ have'} "
+        f"no value in a column of the key "
         f"({', '.join(stream.key)}), so they cannot be matched; the other {repaired} were repaired",
         hint="Use a key that is never NULL, or filter out these rows at the source with a `query:`, then delete them "
         "from "
@@ -262,8 +263,8 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     if not named or len(keys) > MOST_KEYS:
         unnamed = f"its key ({', '.join(stream.key)}) has no exact text form" if stream.key else "it has no key"
         raise PlanError(
-            f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be repaired one by one: "
-            + (f"these are more than {MOST_KEYS:,}" if named else unnamed),
+            f"stream {stream.name!r} differs in {counted(difference.rows, 'row')}, which cannot be repaired one "
+            f"by one: " + (f"these are more than {MOST_KEYS:,}" if named else unnamed),
             hint=f"Run a full refresh: `tidegate run {stream.name} --full-refresh --yes`.",
         )
     slices, left = _slices(work, keys)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
+from tidegate.core.display import counted
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
@@ -66,7 +67,7 @@ def refuse(rows: DataFrame, condition: str, problem: str, hint: str, **context: 
     """
     (bad,) = dataframe_ops.count_if(rows, condition)
     if bad:
-        raise CheckFailed(f"{bad} rows have {problem}", hint=hint, **context)
+        raise CheckFailed(f"{counted(bad, 'row', 'have')} {problem}", hint=hint, **context)
 
 
 def need_keys(rows: DataFrame, key: Sequence[str]) -> None:

@@ -73,7 +73,13 @@ class Lease:
             own = (leases.c.uid == self._uid) & (leases.c.token == self._token)
             renewed = connection.execute(update(leases).where(own).values(renewed_ts=now, expires_ts=expires))
         if renewed.rowcount != 1:
-            raise LeaseLost(f"another runner took over stream {self._uid}", uid=self._uid)
+            stream = self._stream()
+            raise LeaseLost(
+                f"another runner took over stream {stream} while this one was working on it",
+                hint=f"Run again: `tidegate run {stream}`; `tidegate status` shows who works on it now.",
+                stream=stream,
+                uid=self._uid,
+            )
 
     def _keep(self) -> None:
         while not self._ended.wait(self._ttl.total_seconds() / RENEWALS_PER_TTL):
@@ -107,10 +113,14 @@ class Lease:
         with self._database.read() as connection:
             return connection.execute(select(leases).where(leases.c.uid == self._uid)).one_or_none()
 
-    def _held(self) -> LeaseHeld:
+    def _stream(self) -> str:
+        """Its name, as people know it."""
         with self._database.read() as connection:
             name = connection.scalar(select(object_info.c.object_name).where(object_info.c.uid == self._uid))
-        stream = name or self._uid
+        return str(name or self._uid)
+
+    def _held(self) -> LeaseHeld:
+        stream = self._stream()
         holder = self._holder()
         if holder is None:
             return LeaseHeld(f"stream {stream} was held by another runner a moment ago", stream=stream)

@@ -44,6 +44,7 @@ _CONFLICT = re.compile(
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
+_TIMED_OUT = re.compile(r"canceling statement due to statement timeout|max_statement_time exceeded|ER_QUERY_TIMEOUT")
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 # What Spark says of a file that it was given to read; its words about a row hold the row's values.
 _FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.?(?:\s|$)")
@@ -94,6 +95,16 @@ _PROBLEMS = (
         re.compile(r"ClassNotFoundException|NoClassDefFoundError|Cannot find catalog plugin|CATALOG_NOT_FOUND"),
         "Spark lacks a class that the lake needs",
         "A running Spark needs the lake's jars on its class path; `tidegate doctor` lists them.",
+    ),
+    (
+        re.compile(r"SQLITE_BUSY|SQLITE_LOCKED|database is locked"),
+        "the lake's catalog is locked by another process",
+        "Run again when that process has finished; `tidegate doctor` shows the catalog's file.",
+    ),
+    (
+        re.compile(r"OutOfMemoryError"),
+        "Spark has too little memory",
+        "Give it more: `spark: {conf: {spark.driver.memory: 8g}}`; then run again.",
     ),
     (
         re.compile(r"UncheckedSQLException|SQLITE_|PSQLException|RESTException|ServiceFailure|ServiceUnavailable"),
@@ -213,6 +224,12 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
         return SourceError(
             f"the source rejected a statement while {doing}",
             hint="Correct the row or the `query:` that it rejects; `--log-level debug` shows its message.",
+        )
+    if job and _TIMED_OUT.search(text[job.start() :]):
+        return SourceError(
+            f"the source ended a statement that took longer than its limit allows while {doing}",
+            hint="Raise `statement_timeout` (PostgreSQL) or `max_statement_time` (MariaDB) for the user that Tidegate "
+            "connects as, such as `ALTER ROLE … SET statement_timeout = 0`; then run again.",
         )
     if job and _DRIVER.search(text[job.start() :]):
         return SourceUnavailable(f"the connection to the source was lost while {doing}")

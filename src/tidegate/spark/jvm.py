@@ -15,10 +15,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from traceback import walk_tb
 from typing import IO, TYPE_CHECKING, Any
 
 from tidegate.core.secret_names import SECRET_NAME
-from tidegate.errors import EnvironmentMissing
+from tidegate.errors import EnvironmentMissing, SparkLost
 from tidegate.spark import temporary
 from tidegate.spark.interruption import Interruption
 from tidegate.spark.java import find_java
@@ -74,7 +75,10 @@ class Jvm:
                 self._gateway = launch(shown, {"stdout": output, "stderr": output})
                 session = SparkSession(SparkContext(conf=whole, gateway=self._gateway))
             except Exception as error:
+                ended = _killed_by(error, self._gateway)
                 self.end()
+                if ended is not None:
+                    raise SparkLost(f"Spark's process was ended by signal {ended} while it started") from error
                 output.seek(0)
                 raise EnvironmentMissing("Spark did not start", hint=_hint(output.read())) from error
             except KeyboardInterrupt:
@@ -147,6 +151,16 @@ def _ended(gateway: Any, patience: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _killed_by(error: BaseException, gateway: Any) -> int | None:
+    """The signal that ended the process while it started; None where it ended by itself, or not at all."""
+    process = gateway.proc if gateway is not None else None
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "launch_gateway":  # which keeps its process for itself until it answers
+            process = process or frame.f_locals.get("proc")
+    code = process.poll() if process is not None else None
+    return -code if code is not None and code < 0 else None
 
 
 def _temporary(conf: Mapping[str, str], folder: Path) -> dict[str, str]:

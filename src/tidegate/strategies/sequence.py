@@ -134,7 +134,8 @@ class Sequence(Strategy):
         """Raises PlanError if rows with the position's own number arrived, in sources where that can happen."""
         if loaded is not None and (now := self._rows_at(probe, value)) > loaded:
             raise PlanError(
-                f"{now - loaded} rows with {self.column} = {value} arrived after the table was loaded up to that "
+                f"{counted(now - loaded, 'row')} with {self.column} = {value} arrived after the table was "
+                f"loaded up to that "
                 f"number",
                 hint="Run a full refresh with `tidegate run STREAM --full-refresh --yes`, and give each batch "
                 "of rows a greater number, or use `strategy: {kind: checksum}` with `write: merge`.",
@@ -152,6 +153,6 @@ class Sequence(Strategy):
         rows = probe.stats(Range(cursor=self.cursor, after=None, upto=None, nulls=True)).rows
         if rows:
             raise PlanError(
-                f"{rows} rows have NULL in {self.column}, so it is unknown whether they are new",
+                f"{counted(rows, 'row', 'have')} NULL in {self.column}, so it is unknown whether they are new",
                 hint="Give them a number at the source, or use another strategy.",
             )

@@ -272,7 +272,8 @@ class Watermark(Strategy):
         rows = probe.stats(part).rows
         if rows:
             raise PlanError(
-                f"{rows} rows have NULL in {' and '.join(self.cursor)}, so it is unknown when they changed",
+                f"{counted(rows, 'row', 'have')} NULL in {' and '.join(self.cursor)}, so it is unknown when "
+                f"they changed",
                 hint="Set `strategy: {on_null: include}`, or `{on_null: fallback, fallback: created_at}`.",
             )
         return False, None

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
+from tidegate.core.display import counted
 from tidegate.core.plan import SHORT_LIST, LoadPlan, Prune
 from tidegate.core.schema import Type
 from tidegate.dialects.spark import Spark
@@ -56,7 +57,7 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     found, prune = measure_batch(held, plan, key=rule.key, count_keys=not unique, unique=unique, also=also)
     if found.null_keys:
         raise CheckFailed(
-            f"{found.null_keys} rows have no value in a key column ({', '.join(rule.key)})",
+            f"{counted(found.null_keys, 'row', 'have')} no value in a key column ({', '.join(rule.key)})",
             hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     rows = found.rows if found.keys is None else found.keys

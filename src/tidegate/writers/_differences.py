@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Checked, Latest
+from tidegate.core.display import counted
 from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Staging
@@ -199,7 +200,8 @@ def _insignificant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: 
     table_rows = staging.read().count() if rule.min_fraction else 0
     if rule.enough(counting, table_rows):
         return None
-    return f"{different} rows differ, {counting} of them significantly: too few for a load (significant_change)"
+    rows = counted(different, "row", "differ")
+    return f"{rows}, {counting} of them significantly: too few for a load (significant_change)"
 
 
 def _rows(keys: DataFrame, plan: LoadPlan) -> int:

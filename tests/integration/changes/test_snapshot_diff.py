@@ -131,7 +131,7 @@ def test_what_is_not_significant_waits(lake_of):
         assert (found.outcome, found.position) == ("unchanged", position), found
         return found.notes[-1]
 
-    assert "1 rows differ, 0 of them significantly" in skipped("UPDATE lake.src.t SET name = 'N' WHERE id = 0")
+    assert "1 row differs, 0 of them significantly" in skipped("UPDATE lake.src.t SET name = 'N' WHERE id = 0")
     assert "2 rows differ, 0" in skipped("UPDATE lake.src.t SET price = 1.5 WHERE id IN (0, 1)"), "0.5 is not more"
     assert "2 rows differ, 0" in skipped("UPDATE lake.src.t SET weight = 110 WHERE id IN (0, 1)"), "10 is not more"
     assert "2 rows differ, 1" in skipped("UPDATE lake.src.t SET weight = NULL WHERE id = 0")

@@ -177,8 +177,8 @@ def test_numbers_hashes_and_a_far_date(lake: Lake) -> None:
     [
         ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
         ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
-        ([(7, "a", None)], CheckFailed, "1 rows have no value in the sequence"),
-        ([(None, "a", day(3))], CheckFailed, "1 rows have no value in a key column"),
+        ([(7, "a", None)], CheckFailed, "1 row has no value in the sequence"),
+        ([(None, "a", day(3))], CheckFailed, "1 row has no value in a key column"),
     ],
 )
 def test_what_cannot_be_placed_is_refused_and_nothing_written(lake: Lake, rows: Any, error: Any, match: str) -> None:

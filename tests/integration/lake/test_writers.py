@@ -139,7 +139,7 @@ def test_without_any_order_equal_rows_collapse_and_others_stop(lake: Lake) -> No
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE, Mode.MERGE_ON_READ])
 def test_a_null_in_the_key_stops(lake: Lake, mode: Mode) -> None:
     target = lake.table()
-    with pytest.raises(CheckFailed, match=r"^1 rows have no value in a key column \(id\)"):
+    with pytest.raises(CheckFailed, match=r"^1 row has no value in a key column \(id\)"):
         run(lake, target, Merge(), mode, [(None, "a", None), (2, "b", None)])
     assert lake.oracle(target) == []
 

@@ -25,8 +25,8 @@ def test_good_and_quarantined_rows_are_what_was_read(bench, spark):
     assert bench.good == [(1, 10), (4, None)]
     assert outcome.rows_warned == 1
     assert outcome.notes[0].startswith("2 of 4 rows that were read are in quarantine, not in the table; ")
-    assert "check not_null(amount): 1 rows: no value in amount; loaded, with a warning" in outcome.notes
-    assert "check expression(amount >= 0): 1 rows: amount >= 0 does not hold; not loaded, quarantined" in outcome.notes
+    assert "check not_null(amount): 1 row: no value in amount; loaded, with a warning" in outcome.notes
+    assert "check expression(amount >= 0): 1 row: amount >= 0 does not hold; not loaded, quarantined" in outcome.notes
     first, second = bench.kept
     assert (first["rule"], first["reason"]) == ("expression(amount >= 0)", "amount >= 0 does not hold")
     assert json.loads(second["row"]) == {
@@ -209,7 +209,7 @@ def test_rules_of_the_whole_table_and_of_other_tables(bench, spark):
     bench.shop.sql("insert into orders values (7, 10, 'paid', '2025-01-07')")
     outcome = bench.run(spark)
     assert (outcome.outcome, outcome.error.code) == (Result.STOPPED, "check_failed")
-    assert "1 rows of the table have duplicate values in (amount)" in outcome.error.message
+    assert "1 row of the table has duplicate values in (amount)" in outcome.error.message
     # Of two rows that exchange their values none repeats one, once the load has landed.
     bench.shop.sql(
         "delete from orders where id = 7",

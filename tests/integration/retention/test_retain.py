@@ -174,7 +174,7 @@ def history(days: Days) -> None:
     days.equal()
 
     days.now += timedelta(days=1)
-    assert days.drop().startswith("1 rows dropped")
+    assert days.drop().startswith("1 row dropped")
     assert 10 not in days.seen()
     days.equal()
     days.load()

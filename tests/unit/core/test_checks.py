@@ -181,7 +181,7 @@ def test_digits_that_spark_would_round_are_refused():
 def test_what_stops_names_rule_column_and_rows_and_what_warns_is_told():
     warned = RuleViolation(rule="b", columns=("x",), on_fail=OnFail.WARN, reason="odd", rows=2)
     aside = RuleViolation(rule="c", columns=("x",), on_fail=OnFail.QUARANTINE, reason="bad", rows=1)
-    told = ("check b: 2 rows: odd; loaded, with a warning", "check c: 1 rows: bad; not loaded, quarantined")
+    told = ("check b: 2 rows: odd; loaded, with a warning", "check c: 1 row: bad; not loaded, quarantined")
     assert settle("orders", [warned, aside], 9) == told
     stopping = RuleViolation(rule="a", columns=("id", "x"), on_fail=OnFail.STOP, reason="no value in id", rows=3)
     with pytest.raises(

@@ -56,7 +56,7 @@ def test_more_rows_of_the_last_batch_stop() -> None:
     one.table.rows["3"]["created_at"] = "1"
     assert one.run() is None
     one.table.put("x", "3")
-    with pytest.raises(PlanError, match="1 rows with updated_at = 3 arrived after"):
+    with pytest.raises(PlanError, match="1 row with updated_at = 3 arrived after"):
         one.run()
     del one.table.rows["x"], one.table.rows["3"]
     assert one.run() is None

@@ -197,7 +197,7 @@ def test_lookback_of_a_date_counts_whole_days() -> None:
 def test_nulls_stop_unless_said_otherwise() -> None:
     one = stream()
     one.table.put("n", None)
-    with pytest.raises(PlanError, match="1 rows have NULL in updated_at") as stopped:
+    with pytest.raises(PlanError, match="1 row has NULL in updated_at") as stopped:
         one.run()
     assert stopped.value.exit_code == 4
     assert "on_null" in stopped.value.hint

@@ -16,7 +16,7 @@ from tidegate.cli.command import Exclude, Select, Stream
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size, yes
-from tidegate.core.display import short_duration
+from tidegate.core.display import counted, short_duration
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def _remarks(each: StreamStatus) -> list[str]:
         since = each.last_success_at or each.registered_at
         found.append(f"late: no run went well since {moment(since)}, and a whole turn of its schedule was missed")
     if each.rows_quarantined:
-        rows = count(each.rows_quarantined)
-        found.append(f"{rows} rows wait in quarantine; `tidegate quarantine show {each.stream}` shows them")
+        rows = counted(each.rows_quarantined, "row", "wait")
+        found.append(f"{rows} in quarantine; `tidegate quarantine show {each.stream}` shows them")
     return [*found, *(f"{gap.known} {gap.label}" for gap in each.gaps)]
 
 

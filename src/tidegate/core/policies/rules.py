@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from tidegate.core.display import counted
 from tidegate.core.ids import Target
 from tidegate.core.schema import Schema
 
@@ -176,7 +177,7 @@ class RuleViolation:
     @property
     def sentence(self) -> str:
         """For people."""
-        found = f"{self.rows:,} rows: " if self.rows is not None else ""
+        found = f"{counted(self.rows, 'row')}: " if self.rows is not None else ""
         return f"check {self.rule}: {found}{self.reason}"
 
     def to_dict(self) -> dict[str, Any]:

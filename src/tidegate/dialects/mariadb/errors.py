@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pymysql
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
 from tidegate.errors import (
     ColumnMissing,
     SchemaRefused,
@@ -30,6 +30,10 @@ SYNTAX = frozenset({1064, 1149, 1305, 1582})
 DENIED = frozenset({1044, 1142, 1143, 1227, 1370})
 LOGIN = frozenset({1045, 1698, 4151})
 CHANGED = frozenset({1412})  # the definition changed after the snapshot was taken
+TIMED_OUT = {
+    1969: ("max_statement_time", "ALTER USER … WITH MAX_STATEMENT_TIME 0"),
+    3024: ("max_execution_time", "SET GLOBAL max_execution_time = 0"),
+}
 CUT = {
     1040: "too many connections",
     1053: "the server is shutting down",
@@ -40,7 +44,6 @@ CUT = {
     1213: "a deadlock",
     1317: "the statement was killed",
     1927: "the connection was lost",
-    1969: "the statement exceeded the server's time limit",
     2002: "no connection",
     2003: "no connection",
     2006: "the connection was lost",
@@ -72,6 +75,8 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     if number in DENIED:
         hint = f"Let an administrator run `{_grant(text)}`, then `tidegate doctor`."
         return SourceError(f"connection {name!r}: {text}", hint=hint)
+    if number in TIMED_OUT:
+        return out_of_time(name, *TIMED_OUT[number])
     if number in CHANGED:
         return SourceMoved(f"connection {name!r}: the table was altered while it was being read")
     if number in CUT or isinstance(error, pymysql.InterfaceError):

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
 from tidegate.errors import (
     ColumnMissing,
     SourceError,
@@ -54,6 +54,10 @@ def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # n
                 f"connection {name!r}: another session holds a lock on the table",
                 hint="Run again once the ALTER or the maintenance of the table has finished.",
             )
+        case errors.QueryCanceled() if "statement timeout" in text:
+            return out_of_time(name, "statement_timeout", "ALTER ROLE … SET statement_timeout = 0")
+        case errors.QueryCanceled():
+            return SourceUnavailable(f"connection {name!r}: an administrator cancelled the statement")
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return SourceUnavailable(f"connection {name!r}: {_reason(error)}")
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.errors import ConfigError, SchemaRefused, SourceRefused, SourceUnavailable
+from tidegate.errors import ConfigError, SchemaRefused, SourceError, SourceRefused, SourceUnavailable
 
 
 def bad_value(name: str, sentence: str) -> SchemaRefused:
@@ -29,3 +29,16 @@ def login_refused(name: str, where: str) -> SourceRefused:
 def unreachable(name: str, where: str, reason: str) -> SourceUnavailable:
     """The server gave no answer of its own."""
     return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
+
+
+def out_of_time(name: str, limit: str, cure: str) -> SourceError:
+    """The server ended a statement that took longer than it allows; the same statement would again.
+
+    Args:
+        limit: the server's setting.
+        cure: the statement that raises it for the user of the connection.
+    """
+    return SourceError(
+        f"connection {name!r}: the server ended a statement that took longer than its {limit} allows",
+        hint=f"Raise it for the user that Tidegate connects as: `{cure}`; then run again.",
+    )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tidegate.core.batch import Latest
+from tidegate.core.display import counted
 from tidegate.core.ports.source import Probe, SparkProvider
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Range
@@ -107,7 +108,8 @@ def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: SourceAnswe
             nulls = probe.count(Range(cursor=(name,), after=None, upto=None, nulls=True))
             if nulls:
                 raise CheckFailed(
-                    f"stream {stream.name!r}: the key column {name!r} of {stream.source_name} is NULL in {nulls} rows",
+                    f"stream {stream.name!r}: the key column {name!r} of {stream.source_name} is NULL in "
+                    f"{counted(nulls, 'row')}",
                     hint="Choose a `key:` of columns that are never NULL, or leave these rows out with a `query:`.",
                 )
         rows = probe.count(Everything())
@@ -118,7 +120,7 @@ def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: SourceAnswe
 
 def _tell_repeated(stream: Stream, rows: int, keys: int, answer: SourceAnswer) -> None:
     listed = ", ".join(stream.key)
-    finding = f"{stream.source_name} has {rows} rows and {keys} different values of the key ({listed})"
+    finding = f"{stream.source_name} has {counted(rows, 'row')} and {keys} different values of the key ({listed})"
     if not stream.order:
         raise DuplicateKeys(
             f"stream {stream.name!r}: {finding}, and nothing says which row of a key is the latest",

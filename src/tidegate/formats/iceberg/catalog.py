@@ -287,6 +287,11 @@ class Catalog:
             )
         if self.kind == "sqlite":
             where = str(self.file)
+            if "database is locked" in str(error):
+                return WriteError(
+                    f"the catalog of lake {self.name!r} ({where}) is locked by another process",
+                    hint=f"Run again when that process has finished: `fuser {where}` names it.",
+                )
         else:
             parts = urlsplit(self.options.get("uri", ""))
             where = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}" or self.kind

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Dated, Fence, Folded, Verdicts
+from tidegate.core.display import counted
 from tidegate.core.effects import event_rules
 from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -192,12 +193,13 @@ def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> NewEvents:
 def _refuse(plan: LoadPlan, history: History, *, keyless: int, undated: int, twice: int) -> None:
     if keyless:
         raise CheckFailed(
-            f"{keyless} rows have no value in a key column ({', '.join(plan.key)})",
+            f"{counted(keyless, 'row', 'have')} no value in a key column ({', '.join(plan.key)})",
             hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     if undated:
         raise CheckFailed(
-            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so it is unknown when they "
+            f"{counted(undated, 'row', 'have')} no value in the sequence ({', '.join(history.sequence)}), so it "
+            f"is unknown when they "
             f"took effect",
             hint="Use a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
         )

@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, ComparisonScope, Dated, Latest
+from tidegate.core.display import counted
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -313,12 +314,13 @@ def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:
     keyless, undated = dataframe_ops.count_if(frame, missing, f"NOT {DELETED} AND {AT} IS NULL")
     if keyless:
         raise CheckFailed(
-            f"{keyless} rows have no value in a key column ({', '.join(plan.key)})",
+            f"{counted(keyless, 'row', 'have')} no value in a key column ({', '.join(plan.key)})",
             hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     if undated and history.sequence:
         raise CheckFailed(
-            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so it is unknown when they "
+            f"{counted(undated, 'row', 'have')} no value in the sequence ({', '.join(history.sequence)}), so it "
+            f"is unknown when they "
             f"took effect",
             hint="Use a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
         )
