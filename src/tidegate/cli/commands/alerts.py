@@ -68,7 +68,10 @@ def listed(shell: Shell) -> int:
         }
         shell.document({"incidents": [_document(each) for each in incidents], "channels": routes})
         return 0
-    rows = tuple((each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why) for each in incidents)
+    rows = tuple(
+        (each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why.replace("\n", " "))
+        for each in incidents
+    )
     shell.table(Table(columns=("stream", "rule", "since", "why"), rows=rows), none="no open incidents")
     for name, each in options.channels.items():
         off = options.absent[name].message if name in options.absent else "its `url:` is empty"

@@ -6,6 +6,7 @@ An event with a value that does not fit its type is refused; the value never bec
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK = 20_000
+PATTERN = re.compile(r"[\\*?\[\]{}]")
+"""What Spark takes for a pattern in a path, whose other characters it takes as they are."""
 
 
 @contextmanager
@@ -42,7 +45,8 @@ def spooled(session: SparkSession, found: Iterator[Event], schema: Schema, place
         return
     with temporary.folder(place) as folder:
         _write(_tables(found, schema), folder)
-        yield _typed(session.read.schema(_ddl(schema)).parquet(folder.resolve().as_uri()), schema)
+        path = PATTERN.sub(r"\\\g<0>", f"file://{folder.resolve()}")
+        yield _typed(session.read.schema(_ddl(schema)).parquet(path), schema)
 
 
 def _tables(found: Iterator[Event], schema: Schema) -> Iterator[pa.Table]:
