@@ -184,7 +184,7 @@ def _findings(check: Check, name: str, notes: Sequence[str]) -> int:
     if not findings:
         return 0
     assert len(findings) == 1
-    found = re.fullmatch(r"check set \d+: (?:(\d+) rows: )?(?!\d+ rows: )([^\s;].*)", findings[0])
+    found = re.fullmatch(r"check set \d+: (?:(\d+) rows?: )?(?!\d+ rows?: )([^\s;].*)", findings[0])
     assert found is not None, f"a finding without a reason: {findings[0]!r}"
     assert (found[1] is None) is (check.judges is Judges.AGGREGATE)
     assert SECRET not in findings[0]
