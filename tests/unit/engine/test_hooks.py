@@ -55,6 +55,7 @@ class Recorded:
             self.interrupted = True
             while not ended():
                 time.sleep(0.001)
+            return  # nobody waits for it any more, and the next step may have begun
         if self.fails:
             self.fails -= 1
             raise SourceError("the other side is away")
