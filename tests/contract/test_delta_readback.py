@@ -71,7 +71,7 @@ def load(lake: Lake, target: Any, rows: Any, *, count: int, by: Mode, schema: Sc
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [Layout(), DAYS], ids=["flat", "by day"])
 def test_a_key_counts_where_its_row_is_live(lake: Lake, layout: Layout) -> None:
-    """Whether it was deleted beside its file or its file written anew, after a compaction, and in any partition."""
+    """Rows are deleted in place or with their file rewritten, compacted, and spread over partitions."""
     target = lake.table(DATED, layout=layout)
     vectors = lake.format.deletion_vectors
 

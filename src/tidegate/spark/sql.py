@@ -5,9 +5,12 @@ A name never becomes syntax.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tidegate.core.ids import Target
+
+_PATTERN = re.compile(r"[\\*?\[\]{}]")
 
 
 def quote(name: str) -> str:
@@ -18,6 +21,16 @@ def quote(name: str) -> str:
         '`a``b.c`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal_path(path: str) -> str:
+    r"""A path that Spark reads as it is: what it would take for a pattern is escaped; other characters it leaves alone.
+
+    Example:
+        >>> literal_path("file:///my shop/{1}*")
+        'file:///my shop/\\{1\\}\\*'
+    """
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def names(columns: Sequence[str], prefix: str = "") -> str:

@@ -36,7 +36,6 @@ SMALL = {
 OPTIMIZE = "spark.databricks.delta.optimize."
 # Delta leaves out a commit without files unless it is told not to.
 EMPTY_COMMITS = "spark.databricks.delta.skipRecordingEmptyCommits"
-"""The storage type of a deletion vector within the log."""
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any
-from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions, field  # type: ignore[import-untyped]
 
+from tidegate.core.plan import Prune
 from tidegate.formats.delta import deletion_vectors, table
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of
-from tidegate.formats.shared.key_places import places_in, places_of
+from tidegate.formats.shared.readback import places_in, places_of, tried
 from tidegate.formats.shared.small_write import BACK_ROWS, OTHER_BYTES, OTHERS, READERS
 
 # Spark stores timestamps as INT96 unless told otherwise, and nanoseconds end in the year 2262.
@@ -38,7 +38,7 @@ def rows(log: Log, names: Sequence[str]) -> pa.Table | None:
     snapshot = log.snapshot()
     if any(file.get("deletionVector") for file in snapshot.files):
         return None
-    return _tried(lambda: Files(log, snapshot).read(snapshot.files, names))
+    return tried(lambda: Files(log, snapshot).read(snapshot.files, names))
 
 
 def added(log: Log, commit: Commit, *, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
@@ -50,14 +50,7 @@ def added(log: Log, commit: Commit, *, columns: Sequence[str], key: Sequence[str
     Returns:
         None where that is not so, where it would take long to find out, or where PyArrow cannot read the table.
     """
-    return _tried(lambda: _added(log, commit, columns, key))
-
-
-def _tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
-    try:
-        return read()
-    except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
-        return None  # a type or a place that Spark knows and PyArrow does not
+    return tried(lambda: _added(log, commit, columns, key))
 
 
 def _added(log: Log, commit: Commit, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
@@ -94,17 +87,24 @@ class Files:
 
         Every file whose statistics do not exclude it is read, and of it the columns of the key alone.
         """
+        fields = self._fields(keys.column_names)
         ends = {name: pc.min_max(keys[name]).as_py() for name in keys.column_names}
-        near = [file for file in files if table.may_hold_between(self.snapshot, file, ends)]
+        bounds = [_bound(each, ends[each["name"]]) for each in fields]
+        near = table.holding(self.snapshot, files, bounds)
         share = keys.num_columns / len(table.fields(self.snapshot))
         size = sum(file["size"] for file in near) * share
         if sum(rows_of(file) or OTHERS for file in near) > OTHERS or size > OTHER_BYTES:
             return True
         with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="readback") as pool:
-            return any(pool.map(lambda file: self._left(file, keys, ends), near))
+            return any(pool.map(lambda file: self._left(file, keys, fields, ends), near))
 
-    def _left(self, file: Mapping[str, Any], keys: pa.Table, ends: Mapping[str, Mapping[str, Any]]) -> bool:
-        fields = self._fields(keys.column_names)
+    def _left(
+        self,
+        file: Mapping[str, Any],
+        keys: pa.Table,
+        fields: Sequence[Mapping[str, Any]],
+        ends: Mapping[str, Mapping[str, Any]],
+    ) -> bool:
         if _partitioned(self.snapshot, fields):
             places = places_of(self._read(file, fields), keys)
         else:
@@ -137,14 +137,17 @@ class Files:
         return pa.table(columns)
 
     def _open(self, file: Mapping[str, Any]) -> IO[bytes]:
-        path = unquote(file["path"])
-        if "://" in path or path.startswith(("/", "file:")):
-            raise ValueError(f"{path} does not lie below the table")
+        if (path := table.own_path(file)) is None:
+            raise ValueError(f"{file['path']} does not lie below the table")
         return self.log.store.open(path)
 
     def _fields(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
         known = {each["name"]: each for each in table.fields(self.snapshot)}
         return [known[name] for name in names]
+
+
+def _bound(field: Mapping[str, Any], ends: Mapping[str, Any]) -> Prune:
+    return Prune(column=field["name"], type=table.field_type(field), low=str(ends["min"]), high=str(ends["max"]))
 
 
 def _partitioned(snapshot: Snapshot, fields: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, InternalError, PositionMoved, TidegateError
 from tidegate.formats.delta import table
 from tidegate.formats.delta.ddl import by_path
-from tidegate.formats.delta.log import Commit, Log
+from tidegate.formats.delta.log import Commit, Log, Snapshot
 from tidegate.formats.shared.listed_keys import listed
 from tidegate.formats.shared.small_write import SETTINGS, few, named, read_back
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 NUMBER = "spark.databricks.delta.write."
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# What Spark takes for a pattern in the path of a file.
-GLOB = frozenset("[]{}*?\\")
 # Delta reads its log by Spark: fifty tasks, planned in several stages, for a log of a few lines.
 FEW_FILES = 10_000
 SHORT_LOG = {"spark.databricks.delta.snapshotPartitions": "1"}
@@ -63,7 +61,7 @@ class DeltaStaging(Staging):
     plan: LoadPlan
     location: str
     load: Callable[[], Log | None]
-    _opened: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    _opened: list[Snapshot] = field(default_factory=list, init=False, repr=False, compare=False)
     _landed: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open(self) -> None:
@@ -75,7 +73,7 @@ class DeltaStaging(Staging):
         log = self._log()
         self._need_base(log)
         snapshot = log.snapshot()
-        self._opened.append(snapshot.version)
+        self._opened.append(snapshot)
         settings = SHORT_LOG if len(snapshot.files) <= FEW_FILES else {}
         if self._few(snapshot.rows):
             settings = {**settings, **SETTINGS}
@@ -106,7 +104,7 @@ class DeltaStaging(Staging):
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
-        table_rows = None if by else self._log().snapshot().rows
+        table_rows = None if by else self._opened[-1].rows
         with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
             statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
             self._merged(self._storable(rows), statement)
@@ -135,7 +133,7 @@ class DeltaStaging(Staging):
 
     def read(self) -> DataFrame:
         """The whole version that the load made, before it did the one that it was opened on; of live rows."""
-        rows = read(self.session, self.target, self.location, str([*self._opened, *self._landed][-1]))
+        rows = read(self.session, self.target, self.location, str([self._opened[-1].version, *self._landed][-1]))
         return rows.where(live(self.plan))
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
@@ -156,7 +154,7 @@ class DeltaStaging(Staging):
         columns = table.fields(log.snapshot())
         values = [file["partitionValues"] for file in files if file["partitionValues"]]
         with self._translated("reading"):
-            if values or not files or GLOB & set(self.location):
+            if values or not files or sql.literal_path(self.location) != self.location:
                 names = ", ".join(sql.string(file["path"].rpartition("/")[2]) for file in files)
                 added = f"_metadata.file_name IN ({names})" if files else "false"
                 return self.read().where(" AND ".join((*_within(values, columns), added)))
@@ -170,8 +168,6 @@ class DeltaStaging(Staging):
         """The rows that the load's one commit added or replaced, see `Staging.written`."""
         mode = self.plan.write.mode
         if mode not in (Mode.APPEND, Mode.MERGE_ON_READ) or not read_back(self.plan) or len(self._landed) != 1:
-            return None
-        if self.plan.deletes.policy.soft:
             return None
         from tidegate.formats.delta import readback  # noqa: PLC0415 - its import takes half a second
 

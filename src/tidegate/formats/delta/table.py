@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from tidegate.core import schema as types
 from tidegate.core.column_selection import every
@@ -169,7 +170,7 @@ def schema(snapshot: Snapshot, takes: Callable[[str], bool] = every) -> Schema:
         columns=tuple(
             Column(
                 name=field["name"],
-                type=_type(field["type"], field["name"]),
+                type=field_type(field),
                 nullable=field.get("nullable", True),
                 native=shown(field["type"]),
                 comment=(field.get("metadata") or {}).get("comment", ""),
@@ -210,9 +211,14 @@ def facts(snapshot: Snapshot) -> TableFacts:
     )
 
 
+def field_type(field: Mapping[str, Any]) -> Type:
+    """The column's type."""
+    return _type(field["type"], field["name"])
+
+
 def spark_type(field: Mapping[str, Any]) -> str:
     """The column's type as Spark's DDL writes it."""
-    return _type(field["type"], field["name"]).spark
+    return field_type(field).spark
 
 
 def may_hold(snapshot: Snapshot, bound: Prune) -> bool:
@@ -220,28 +226,33 @@ def may_hold(snapshot: Snapshot, bound: Prune) -> bool:
 
     Integers and dates alone: times are cut to milliseconds in the statistics. Deleted rows only widen what files say.
     """
-    field = next((each for each in fields(snapshot) if each["name"] == bound.column), None)
-    kind = _SIMPLE.get(field["type"]) if field and isinstance(field["type"], str) else None
-    if field is None or kind is None or kind.kind not in (Kind.INTEGER, Kind.DATE):
-        return True
-    return any(_meets(statistics(file), physical(field), bound, kind.kind) for file in snapshot.files)
+    known = _comparable(snapshot, [bound])
+    return not known or any(_within(file, known) for file in snapshot.files)
 
 
-def may_hold_between(snapshot: Snapshot, file: Mapping[str, Any], ends: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a file may hold a row whose every column is between its ends; yes where nothing proves otherwise.
+def holding(snapshot: Snapshot, files: Iterable[Mapping[str, Any]], bounds: Sequence[Prune]) -> list[Mapping[str, Any]]:
+    """The files that may hold a row within all bounds, as `may_hold` tells."""
+    known = _comparable(snapshot, bounds)
+    return [file for file in files if _within(file, known)]
 
-    Args:
-        ends: `min` and `max` by column, as Python's values.
-    """
-    stats = statistics(file)
-    for each in fields(snapshot):
-        kind = _SIMPLE.get(each["type"]) if isinstance(each["type"], str) else None
-        if each["name"] in ends and kind is not None and kind.kind in (Kind.INTEGER, Kind.DATE):
-            low, high = (str(ends[each["name"]][end]) for end in ("min", "max"))
-            bound = Prune(column=each["name"], type=kind, low=low, high=high)
-            if not _meets(stats, physical(each), bound, kind.kind):
-                return False
-    return True
+
+def _comparable(snapshot: Snapshot, bounds: Sequence[Prune]) -> list[tuple[str, Prune, Kind]]:
+    """The bounds that statistics can be compared with, each with its column's name in them and its kind."""
+    named = {field["name"]: field for field in fields(snapshot) if isinstance(field["type"], str)}
+    known = [(named[bound.column], bound) for bound in bounds if bound.column in named]
+    kinds = [(physical(field), bound, kind.kind) for field, bound in known if (kind := _SIMPLE.get(field["type"]))]
+    return [each for each in kinds if each[2] in (Kind.INTEGER, Kind.DATE)]
+
+
+def _within(file: Mapping[str, Any], known: Sequence[tuple[str, Prune, Kind]]) -> bool:
+    stats = statistics(file) if known else {}
+    return all(_meets(stats, name, bound, kind) for name, bound, kind in known)
+
+
+def own_path(file: Mapping[str, Any]) -> str | None:
+    """Where a data file lies, relative to its table; None where it does not lie below the table."""
+    path = unquote(file["path"])
+    return None if "://" in path or path.startswith(("/", "file:")) else path
 
 
 def _meets(stats: Mapping[str, Any], name: str, bound: Prune, kind: Kind) -> bool:

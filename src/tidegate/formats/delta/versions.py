@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from tidegate.core.ids import Target
 from tidegate.core.policies.maintenance import Version
@@ -69,8 +68,7 @@ def _load(log: Log, commit: Commit, loads: Mapping[int, int | None], uid: str) -
 
 def _names(file: Mapping[str, Any]) -> Iterator[str]:
     """The files that a live file is read from, as far as they lie below the table."""
-    path = unquote(file["path"])
-    if "://" not in path and not path.startswith(("/", "file:")):
+    if (path := table.own_path(file)) is not None:
         yield path
     if vector := deletion_vectors.file_of(file.get("deletionVector") or {}):
         yield vector

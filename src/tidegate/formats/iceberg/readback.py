@@ -7,7 +7,7 @@ contain rows of the same keys or partitions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,7 +35,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice
 from tidegate.core.type_limits import least, may_wrap
-from tidegate.formats.shared.key_places import places_in, places_of
+from tidegate.formats.shared.readback import places_in, places_of, tried
 from tidegate.formats.shared.small_write import BACK_ROWS, OTHER_BYTES, OTHERS, READERS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def added(table: Table, version: int, *, columns: Sequence[str], key: Sequence[s
         None where that is not so, where it would take long to find out, or where PyIceberg cannot read the table.
     """
     snapshot = table.snapshot_by_id(version)
-    return None if snapshot is None else _tried(lambda: _added(table, snapshot, columns, key))
+    return None if snapshot is None else tried(lambda: _added(table, snapshot, columns, key))
 
 
 def among(table: Table, version: int, parts: Sequence[Slice], *, columns: Schema) -> pa.Table | None:
@@ -66,19 +66,12 @@ def among(table: Table, version: int, parts: Sequence[Slice], *, columns: Schema
     Returns:
         None where there are too many, or where PyIceberg cannot tell or read them.
     """
-    return _tried(lambda: _among(table, version, parts, columns))
+    return tried(lambda: _among(table, version, parts, columns))
 
 
 def whole(table: Table, names: Sequence[str]) -> pa.Table | None:
     """These columns of every row of the visible version; None where PyIceberg cannot read the table."""
-    return _tried(lambda: table.scan(selected_fields=tuple(names)).to_arrow().select(list(names)))
-
-
-def _tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
-    try:
-        return read()
-    except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
-        return None  # a type, a file format or a place that Spark knows and PyIceberg does not
+    return tried(lambda: table.scan(selected_fields=tuple(names)).to_arrow().select(list(names)))
 
 
 def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:

@@ -212,7 +212,7 @@ class IcebergStaging(Staging):
         whole = mode is Mode.OVERWRITE_PARTITIONS
         if not (whole or mode in (Mode.APPEND, Mode.MERGE_ON_READ)) or not read_back(self.plan):
             return None
-        if self.plan.deletes.policy.soft or (table := self.table()) is None:
+        if (table := self.table()) is None:
             return None
         from tidegate.formats.iceberg import readback  # noqa: PLC0415 - its import takes a second
 

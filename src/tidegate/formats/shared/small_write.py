@@ -36,8 +36,8 @@ def few(plan: LoadPlan) -> bool:
 
 
 def read_back(plan: LoadPlan) -> bool:
-    """Whether the rows that come are few enough to be read back without Spark."""
-    return _at_most(plan, BACK_ROWS)
+    """Whether the rows that come are few enough to be read back without Spark, and none is only marked as deleted."""
+    return _at_most(plan, BACK_ROWS) and not plan.deletes.policy.soft
 
 
 def _at_most(plan: LoadPlan, rows: int) -> bool:

@@ -6,7 +6,6 @@ An event with a value that does not fit its type is refused; the value never bec
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.output_functions import stored
 from tidegate.dialects.spark import Spark
 from tidegate.sources.change_log.slot.events import Event
-from tidegate.spark import temporary
+from tidegate.spark import sql, temporary
 from tidegate.spark.dataframe_ops import DELETED, ORDER
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK = 20_000
-PATTERN = re.compile(r"[\\*?\[\]{}]")
-"""What Spark takes for a pattern in a path, whose other characters it takes as they are."""
 
 
 @contextmanager
@@ -45,7 +42,7 @@ def spooled(session: SparkSession, found: Iterator[Event], schema: Schema, place
         return
     with temporary.folder(place) as folder:
         _write(_tables(found, schema), folder)
-        path = PATTERN.sub(r"\\\g<0>", f"file://{folder.resolve()}")
+        path = sql.literal_path(f"file://{folder.resolve()}")
         yield _typed(session.read.schema(_ddl(schema)).parquet(path), schema)
 
 

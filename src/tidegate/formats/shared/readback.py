@@ -1,15 +1,23 @@
-"""Finds rows by their keys with Arrow, reading no other column."""
+"""Reads committed rows back with Arrow, and finds rows by their keys, whatever the table's format."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 PLACE = "__tidegate_place"
+
+
+def tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
+    """What `read` returns; None where a type, a file format or a place is beyond Arrow, so that Spark has to read."""
+    try:
+        return read()
+    except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
+        return None
 
 
 def places_of(rows: pa.Table, keys: pa.Table) -> pa.Array:
