@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -205,17 +206,24 @@ def test_another_version_or_project_is_refused(serving, changed, why):
     assert why in serving.ask(**{**request, **changed})["refused"]
 
 
-def test_a_refused_command_runs_without_the_service(tmp_path):
-    """A service of another version, which this test plays."""
-    place = Place.of(tmp_path)
+@contextmanager
+def asked(folder):
+    """A command of the folder's project, and its connection to a service, which this test plays."""
+    place = Place.of(folder)
     with place.lock(), place.listen() as listening:
         call = subprocess.Popen(
-            [sys.executable, "-c", CALLER, "run", "--project", str(tmp_path)], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", CALLER, "run", "--project", str(folder)], stderr=subprocess.PIPE, text=True
         )
         connection, _ = listening.accept()
         _, files = wire.receive(connection, files=3)
         for file in files:
             os.close(file)
+        with connection:
+            yield call, connection
+
+
+def test_a_refused_command_runs_without_the_service(tmp_path):
+    with asked(tmp_path) as (call, connection):
         wire.send(connection, {"refused": "the service is of another version"})
         assert call.communicate(timeout=30)[1] == "the service is of another version: running without it\n"
         assert call.returncode == 77
@@ -223,15 +231,8 @@ def test_a_refused_command_runs_without_the_service(tmp_path):
 
 def test_a_command_that_a_service_did_not_begin_runs_without_it(tmp_path):
     """As when a project is so wrong that the service left behind for it ends as soon as it has read it."""
-    place = Place.of(tmp_path)
-    with place.lock(), place.listen() as listening:
-        call = subprocess.Popen(
-            [sys.executable, "-c", CALLER, "run", "--project", str(tmp_path)], stderr=subprocess.PIPE, text=True
-        )
-        connection, _ = listening.accept()
-        _, files = wire.receive(connection, files=3)
-        for file in (*files, connection.detach()):
-            os.close(file)
+    with asked(tmp_path) as (call, connection):
+        connection.close()
         assert "ended before it began this command: running without it" in call.communicate(timeout=30)[1]
         assert call.returncode == 77
 
