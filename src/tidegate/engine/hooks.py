@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from tidegate.core.outcome import Problem, Result
@@ -20,6 +20,7 @@ from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import LoadResult
 from tidegate.engine.stream import Stream
 from tidegate.errors import HookFailed, LeaseHeld, TidegateError
+from tidegate.registry.hooks import HookRecord
 from tidegate.registry.values import RegisteredPosition
 
 log = logging.getLogger("tidegate")
@@ -36,15 +37,7 @@ def due(stream: Stream, context: RunContext) -> tuple[StatedHook, ...]:
     """The hooks that have not succeeded for the visible load, as the registry knows it; asks nothing else."""
     stated = stream.policies.after_publish
     published = context.registry.position(stream.uid) if stated else None
-    if published is None:
-        return ()
-    known = context.registry.hooks(stream.uid)
-    load, verified = published.position.load_id, published.verified
-    return tuple(
-        each
-        for each in stated
-        if is_due(load, verified, known[each.hook_id].load_id if each.hook_id in known else None)
-    )
+    return () if published is None else _due(stream, published, context.registry.hooks(stream.uid))
 
 
 def notes(stream: Stream, context: RunContext, *, changed: bool) -> tuple[str, ...]:
@@ -65,16 +58,19 @@ def run_due(stream: Stream, context: RunContext, say: Say, done: LoadResult | No
         KeyboardInterrupt: the run is interrupted; the hook is due still.
     """
     try:
-        _forget_others(stream, context)
-        waiting = due(stream, context)
-        published = context.registry.position(stream.uid) if waiting else None
-        if published is None or not _visible(stream, published):
+        stated, known = stream.policies.after_publish, context.registry.hooks(stream.uid)
+        if known.keys() - {each.hook_id for each in stated}:
+            context.registry.keep_hooks(stream.uid, {each.hook_id for each in stated})
+        published = context.registry.position(stream.uid) if stated else None
+        waiting = () if published is None else _due(stream, published, known)
+        if published is None or not waiting or not _visible(stream, published):
             return ()
         load = _load(stream, waiting[0], published, done)
         return tuple(said for each in waiting if (said := _settle(stream, context, each, load, say)))
+    except TidegateError as error:
+        return (context.redact(f"after_publish: {error.message}"),)
     except Exception as error:  # noqa: BLE001 - a load that is published has not failed
-        known = isinstance(error, TidegateError)
-        return (context.redact(f"after_publish: {error.message if known else type(error).__name__}"),)  # type: ignore[attr-defined]
+        return (f"after_publish: {type(error).__name__}",)
 
 
 def after(stream: Stream, context: RunContext) -> None:
@@ -94,10 +90,13 @@ def after(stream: Stream, context: RunContext) -> None:
         log.warning("stream %r: after_publish: %s", stream.name, context.redact(error.message))
 
 
-def _forget_others(stream: Stream, context: RunContext) -> None:
-    stated = {each.hook_id for each in stream.policies.after_publish}
-    if context.registry.hooks(stream.uid).keys() - stated:
-        context.registry.keep_hooks(stream.uid, stated)
+def _due(stream: Stream, published: RegisteredPosition, known: Mapping[str, HookRecord]) -> tuple[StatedHook, ...]:
+    load, verified = published.position.load_id, published.verified
+    return tuple(
+        each
+        for each in stream.policies.after_publish
+        if is_due(load, verified, known[each.hook_id].load_id if each.hook_id in known else None)
+    )
 
 
 def _visible(stream: Stream, published: RegisteredPosition) -> bool:

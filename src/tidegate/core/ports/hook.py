@@ -87,7 +87,7 @@ def is_due(published: str, verified: bool | None, succeeded: str | None) -> bool
     Args:
         published: the load that readers see.
         verified: False where rows are visible and it is not known that they are right.
-        succeeded: the load for which the hook last succeeded; None for none, or where nobody knows.
+        succeeded: the load for which the hook last succeeded; None if it never did, or if that is unknown.
 
     Example:
         >>> is_due("b", True, "a"), is_due("b", None, None), is_due("b", True, "b"), is_due("b", False, "a")
