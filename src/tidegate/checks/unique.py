@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.policies.rules import CheckContext, ColumnTest, Judges, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.errors import ConfigError
@@ -58,8 +58,6 @@ class Unique:
         """How many rows are too many."""
         surplus = int(answers[0]) - int(answers[1])
         listed = ", ".join(self.columns)
-        return (
-            f"{counted(surplus, 'row')} of the table {'has' if surplus == 1 else 'have'} duplicate values in ({listed})"
-            if surplus
-            else None
-        )
+        if not surplus:
+            return None
+        return f"{counted(surplus, 'row')} of the table {done_by(surplus, 'have')} duplicate values in ({listed})"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
+from tidegate.core.secret_names import unmasked
 from tidegate.core.visible import visible, visible_json
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
 from tidegate.spark import shared
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from tidegate.cli.tables import Table
 
 UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
-
-
-def _unchanged(text: str) -> str:
-    return text
 
 
 @dataclass(kw_only=True)
@@ -53,7 +50,7 @@ class Shell:
     quiet: bool = False
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
-    redact: Callable[[str], str] = field(default=_unchanged, repr=False)
+    redact: Callable[[str], str] = field(default=unmasked, repr=False)
     stream: str | None = field(default=None, init=False)
     _warm: float | None = field(default=None, init=False, repr=False)
     _environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), init=False, repr=False)

@@ -77,9 +77,17 @@ def counted(number: int, what: str, do: str = "") -> str:
         >>> counted(1, "row"), counted(20000, "row"), counted(1, "row", "have"), counted(2, "row", "wait")
         ('1 row', '20,000 rows', '1 row has', '2 rows wait')
     """
-    one = number == 1
-    verb = {"have": "has", "are": "is"}.get(do, f"{do}s") if one else do
-    return f"{number:,} {what}{'' if one else 's'}{f' {verb}' if do else ''}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}{f' {done_by(number, do)}' if do else ''}"
+
+
+def done_by(number: int, do: str) -> str:
+    """A verb as so many things do it.
+
+    Example:
+        >>> done_by(1, "have"), done_by(1, "exist"), done_by(2, "exist")
+        ('has', 'exists', 'exist')
+    """
+    return {"have": "has", "are": "is"}.get(do, f"{do}s") if number == 1 else do
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
@@ -258,7 +258,7 @@ class LoadPlan:
         if most is not None and missing > most:
             raise DeleteFuse(
                 f"stream {self.stream.name!r}: {counted(missing, 'row')} of {self.stream.target} no longer "
-                f"{'exists' if missing == 1 else 'exist'} at the source, "
+                f"{done_by(missing, 'exist')} at the source, "
                 f"and one load may delete at most {most} ({self.deletes.policy.limit})",
                 load_id=self.load_id,
             )

@@ -10,3 +10,8 @@ SECRET_NAME = re.compile(
     r"connection[-_.]?string|shared[-_.]?access|"
     r"(access|account|private|api|(^|[-_.])x|sse|encryption|customer|shared|signing|auth)[-_.]?key"
 )
+
+
+def unmasked(text: str) -> str:
+    """The text as it is: what masks secrets where none are known."""
+    return text

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate import extras
-from tidegate.core.display import Shown, counted, text_of
+from tidegate.core.display import Shown, counted, done_by, text_of
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import TableState
 from tidegate.core.report import StreamReport
@@ -67,17 +67,9 @@ class Comparison(Shown):
     @property
     def exceptions(self) -> tuple[str, ...]:
         """What the comparison leaves open, in a few words each."""
+        rows = counted(self.quarantined, "row")
         return (
-            *(
-                [
-                    (
-                        f"{counted(self.quarantined, 'row')} of the source "
-                        f"{'is' if self.quarantined == 1 else 'are'} in quarantine"
-                    )
-                ]
-                if self.quarantined
-                else ()
-            ),
+            *([f"{rows} of the source {done_by(self.quarantined, 'are')} in quarantine"] if self.quarantined else ()),
             *([f"only rows from {self.begin['column']} = {self.begin['value']} on"] if self.begin else ()),
             *(f"column {name}: not read" for name in self.excluded),
             *(f"column {name}: no fingerprint" for name in self.not_covered),

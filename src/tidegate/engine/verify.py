@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
-from tidegate.core.display import Shown, counted
+from tidegate.core.display import Shown, counted, done_by
 from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
@@ -237,7 +237,7 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
 
 def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:
     return PlanError(
-        f"stream {stream.name!r}: {counted(left, 'row')} that {'differs has' if left == 1 else 'differ have'} "
+        f"stream {stream.name!r}: {counted(left, 'row')} that {done_by(left, 'differ')} {done_by(left, 'have')} "
         f"no value in a column of the key "
         f"({', '.join(stream.key)}), so they cannot be matched; the other {repaired} were repaired",
         hint="Use a key that is never NULL, or filter out these rows at the source with a `query:`, then delete them "

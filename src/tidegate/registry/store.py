@@ -15,6 +15,7 @@ from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
+from tidegate.core.secret_names import unmasked
 from tidegate.errors import RegistryError
 from tidegate.registry import attention, checksums, files, hooks, journal, logs, positions, streams
 from tidegate.registry.backfills import Backfills
@@ -38,10 +39,6 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
 class Registry(RegistryReader):
     """Records streams, positions, plans, runs, tasks and leases; safe for many threads and processes at once.
 
@@ -51,10 +48,10 @@ class Registry(RegistryReader):
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = _utc_now) -> None:
         super().__init__(database)
         self._clock = clock
-        self.redact: Callable[[str], str] = _unchanged
+        self.redact: Callable[[str], str] = unmasked
 
     @classmethod
-    def open(cls, url: str, *, redact: Callable[[str], str] = _unchanged) -> Self:
+    def open(cls, url: str, *, redact: Callable[[str], str] = unmasked) -> Self:
         """A registry whose schema is this version's; folder, file and schema are made if absent.
 
         Args:
@@ -192,7 +189,7 @@ class Registry(RegistryReader):
     # Hooks
 
     def begin_hook(self, uid: str, hook_id: str, label: str) -> None:
-        """A hook is about to run: until it succeeds nobody knows what it has seen, and it is due."""
+        """Records that a hook is about to run: it stays due until it succeeds."""
         with self._database.write() as connection:
             hooks.begin(connection, uid, hook_id, label)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from tidegate.core.display import counted
 from tidegate.core.ids import Target
 from tidegate.core.schema import Schema
+from tidegate.core.secret_names import unmasked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,10 +140,6 @@ Check = RowCheck | Lookup | MeasuredCheck
 """A check with its options; `judges` says which of the three it is."""
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A check of one stream, and what to do with a load that fails it.
@@ -157,7 +154,7 @@ class Rule:
     name: str
     on_fail: OnFail = OnFail.STOP
     where: str | None = None
-    redact: Callable[[str], str] = field(default=_unchanged, repr=False)
+    redact: Callable[[str], str] = field(default=unmasked, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +188,7 @@ class RuleViolation:
         }
 
 
-def rule_name(kind: str, value: object, redact: Callable[[str], str] = _unchanged) -> str:
+def rule_name(kind: str, value: object, redact: Callable[[str], str] = unmasked) -> str:
     """The name of a rule that states none: its kind and its main option.
 
     Example:

@@ -6,7 +6,7 @@ An empty source never empties a table without permission.
 from __future__ import annotations
 
 from tidegate.core.changes import Action, ChangeSet
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.policies.deletes import ALL_OF_THEM
 from tidegate.core.slices import Everything
 from tidegate.engine.context import LoadContext
@@ -63,7 +63,7 @@ def guard_repair(work: LoadContext, *, source_rows: int, missing: int) -> None:
     if most is not None and missing > most:
         raise DeleteFuse(
             f"stream {stream.name!r}: {counted(missing, 'row')} of {stream.target} no longer "
-            f"{'exists' if missing == 1 else 'exist'} at the source, and one repair "
+            f"{done_by(missing, 'exist')} at the source, and one repair "
             f"may delete at most {most} ({stream.policies.deletes.limit})",
             hint=hint,
         )
