@@ -80,7 +80,7 @@ def test_columns_of_lists_are_not_counted():
         ([rows(100), {"deleted-records": "6"}, {"added-position-deletes": "4"}], [(1, (1, 2))], "10 rows came or"),
         ([rows(90), rows(10)], [(1, (1, 2)), (2, (1, 2))], None),
         ([rows(100)], [(1, (1,))], "column v has none"),
-        # Statistics of a snapshot that is none of main's, such as a load's that was dropped, are no reader's.
+        # Readers ignore the statistics of snapshots outside main's history, such as those of a load that was dropped.
         ([rows(100)], [(7, (1, 2))], "the table has none"),
         ([{"total-records": "0"}], [], None),
         ([], [], None),
