@@ -9,8 +9,9 @@ ARG PYTHON=python:3.11-slim-bookworm
 FROM ${PYTHON} AS build
 ARG VERSION=0.1.0.dev0
 ENV SETUPTOOLS_SCM_PRETEND_VERSION_FOR_TIDEGATE=${VERSION} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
-RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir uv==0.13.9
 WORKDIR /src
+COPY scripts/uv.txt scripts/uv.txt
+RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement scripts/uv.txt
 COPY pyproject.toml uv.lock README.md LICENSE ./
 COPY scripts/project_urls.py scripts/project_urls.py
 COPY docs/errors.md docs/errors.md

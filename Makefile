@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample platform check lint types imports bench services dist lint-release docs clean
+.PHONY: help setup demo test test-slow test-full test-faults test-endurance test-servers matrix matrix-sample platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,9 +38,21 @@ test-full: setup services matrix-sample ## both, with the full samples, and the 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format
 	TIDEGATE_LOADS=1000 $(PYTEST) -s tests/integration/upkeep/test_endurance.py
 
+TIDEGATE_KILLS ?= 1000
+FAULTS = $$(PYTHONPATH=tests $(BIN)/python -m faults.matrix)
+test-faults: setup services ## every fault of the matrix and random kills (TIDEGATE_KILLS=1000), in hours; writes docs/reliability.md
+	@sh scripts/services.sh s3
+	@rm -f .faults.jsonl .faults.xml .faults.servers.xml
+	PYTHONPATH=tests $(BIN)/python -m faults.kills $(TIDEGATE_KILLS) .faults.jsonl
+	-$(PYTEST) $(SIDES) -m "not servers" --junitxml .faults.xml $(FAULTS)
+	-$(PYTEST) -m servers --junitxml .faults.servers.xml --deselect tests/matrix/test_matrix.py $(FAULTS)
+	PYTHONPATH=tests $(BIN)/python -m faults.page .faults.jsonl docs/reliability.md .faults.xml .faults.servers.xml
+
+# Loads into S3 start a Spark with other jars than the one that all other tests share.
 test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
-	$(PYTEST) -m servers
+	$(PYTEST) -m servers --ignore=tests/integration/stores
+	$(PYTEST) -m servers tests/integration/stores
 
 platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert
 	@sh scripts/services.sh s3
@@ -76,8 +88,19 @@ lint-release: setup ## the Dockerfile, the workflows and what deploys them; need
 	for mode in service cronjob; do helm template tidegate deploy/helm/tidegate --set mode=$$mode > .chart.yaml \
 		&& $(UV) tool run kubernetes-validate --strict .chart.yaml || exit 1; done; rm .chart.yaml
 
+audit: setup ## advisories about the packages and jars that are installed
+	$(BIN)/python scripts/audit.py $(AUDIT)
+
 bench: setup services ## speed and memory against plain Spark
 	$(BIN)/python -m bench
+
+bench-rivals: setup services ## speed against dlt and ingestr; ROWS and ROUNDS choose how much
+	@sh scripts/rivals.sh
+	$(BIN)/python -m bench.rivals --rows $(or $(ROWS),5000000) --rounds $(or $(ROUNDS),2)
+
+bench-tpch: setup services ## TPC-H from PostgreSQL to Iceberg and its refreshes; SCALE chooses how much
+	@sh scripts/rivals.sh
+	PYTHONPATH=tests $(BIN)/python -m bench.tpch --scale $(or $(SCALE),1)
 
 services: ## the servers that the tests start themselves
 	@sh scripts/services.sh

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -42,8 +43,9 @@ class Contender:
 class Result:
     """The figures of one benchmark.
 
-    Units: seconds of each round, by contender; `load` is the machine's load average before each round; `too_much`
-    says that a bound was passed that no ratio tells.
+    Units: seconds of each round, by contender; `cpu` is how long cores worked for the processes that a contender
+    started and waited for, on which other work on the machine has little influence; `load` is the machine's load
+    average before each round; `too_much` says that a bound was passed that no ratio tells.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Result:
     ours: str
     goals: dict[str, float]
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
     load: list[float] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     too_much: bool = False
@@ -102,21 +105,27 @@ def compare(  # noqa: PLR0913 - what a comparison is made of
         # Whoever goes first in one round goes last in the next.
         order = contenders if number % 2 else contenders[::-1]
         spent = {contender.name: _timed(contender, number) for contender in order}
-        told = ", ".join(f"{c.name} {spent[c.name]:.2f} s" for c in contenders)
+        told = ", ".join(f"{c.name} {spent[c.name][0]:.2f} s" for c in contenders)
         print(f"  {f'round {number}' if number > 0 else 'warm-up'}: {told} (load {load:.1f})", flush=True)
         if number > 0:
             result.load.append(load)
-            for key, seconds in spent.items():
+            for key, (seconds, cpu) in spent.items():
                 result.seconds.setdefault(key, []).append(seconds)
+                result.cpu.setdefault(key, []).append(cpu)
     return result
 
 
-def _timed(contender: Contender, number: int) -> float:
-    began = time.monotonic()
+def _timed(contender: Contender, number: int) -> tuple[float, float]:
+    began, busy = time.monotonic(), _cpu()
     contender.run(number)
-    spent = time.monotonic() - began
+    spent = time.monotonic() - began, _cpu() - busy
     contender.check(number)
     return spent
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def report(result: Result) -> None:

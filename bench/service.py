@@ -1,8 +1,7 @@
-"""Few changes in a big table, a process for each load: with a running service, without one, and by dlt."""
+"""Few changes in a big table, a process for each load: with a running service, and without one."""
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from tidegate.api import Project
 from tidegate.core.ids import Target
 
 CHANGED = 1000
-FORMATS = ("delta", "iceberg")
 # The first is the format of a lake that says nothing, and has the goals. Without deletion vectors, which many readers
 # do not understand, Delta rewrites every file of which a row changes.
 LAKES: dict[str, dict[str, Any]] = {
@@ -30,8 +28,6 @@ LAKES: dict[str, dict[str, Any]] = {
     "delta, with deletion vectors": {"format": "delta", "deletion_vectors": True},
     "delta": {"format": "delta"},
 }
-DLT = os.environ.get("BENCH_DLT")
-"""The Python of an environment with `dlt[deltalake,pyiceberg,sql_database]`; dlt does not take part without it."""
 
 
 def run(orders: Orders, work: Path, pairs: int) -> Result:
@@ -42,9 +38,6 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     alone = _project(orders, LAKES["iceberg"], work / "alone")
     for folder in (*warm.values(), alone):
         _load(folder)
-    rivals = FORMATS if DLT else ()
-    for name in rivals:
-        _dlt("first", name, orders, work)
     idle: list[float] = []
 
     def before(number: int) -> None:
@@ -67,15 +60,6 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
             for name, folder in warm.items()
         ),
         Contender(name="tidegate to iceberg, alone", run=lambda _: _load(alone), check=lambda _: None),
-        *(
-            Contender(
-                name=f"dlt to {name}",
-                run=lambda _, name=name: _dlt("run", name, orders, work),
-                check=lambda _, name=name: _must_equal(name, orders, work),
-                goal=3,
-            )
-            for name in rivals
-        ),
     ]
     about = {"rows": orders.rows, "changed": CHANGED, "verify": "moved"}
     with ExitStack() as services:
@@ -140,23 +124,3 @@ def serving(folder: Path, *options: str) -> Iterator[None]:
         finally:
             process.terminate()
             process.wait(30)
-
-
-def _dlt(what: str, table_format: str, orders: Orders, work: Path) -> str:
-    """One run of dlt in a process of its own."""
-    folder = work / f"dlt-{table_format}"
-    folder.mkdir(parents=True, exist_ok=True)
-    job = Path(__file__).parent / "dlt_job.py"
-    # Without -P this folder comes first on dlt's path, and its `requests` is not the library.
-    command = [str(DLT), "-P", str(job), what, table_format, orders.url, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
-    if done.returncode:
-        raise WrongResult(f"dlt: {done.stderr[-2000:]}")
-    return done.stdout.strip()
-
-
-def _must_equal(table_format: str, orders: Orders, work: Path) -> None:
-    found = _dlt("sums", table_format, orders, work).splitlines()[-1]
-    rows, amount = orders.ask("SELECT count(*), sum(amount) FROM orders")[0]
-    if found != f"{rows} {amount}":
-        raise WrongResult(f"dlt to {table_format} holds {found}, the source {rows} {amount}")

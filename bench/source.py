@@ -93,18 +93,19 @@ class Orders:
         return str(self.ask("SELECT max(updated_at)::text FROM orders")[0][0])
 
     def change(self, first: int, count: int) -> None:
-        """Changes `count` neighbouring rows by the database's clock, and waits until they are safe to read."""
+        """Changes `count` neighbouring rows as `change_where` does."""
+        self.change_where(f"id >= {first} AND id < {first + count}")
+
+    def change_where(self, condition: str) -> None:
+        """Changes the rows of a condition by the database's clock, and waits until they are safe to read."""
         self.ask(
-            "UPDATE orders SET amount = amount + 1, status = 'back', updated_at = clock_timestamp() "
-            "WHERE id >= %s AND id < %s",
-            first,
-            first + count,
+            f"UPDATE orders SET amount = amount + 1, status = 'back', updated_at = clock_timestamp() WHERE {condition}"
         )
         time.sleep(1.5)
 
-    def sums(self) -> Sums:
-        """The rows as three numbers."""
-        rows, low, high = self.ask(PG_CHECK)[0]
+    def sums(self, table: str = "orders") -> Sums:
+        """The rows as three numbers, of this table or one with the same columns."""
+        rows, low, high = self.ask(PG_CHECK.replace("FROM orders", f"FROM {table}"))[0]
         return int(rows), int(low), int(high)
 
 

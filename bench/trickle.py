@@ -1,4 +1,4 @@
-"""A trickle of events: 500 a second, committed at the source, followed by `watch`; when they are seen in the table."""
+"""Events committed at the source, 500 or 5,000 a second, followed by `watch`: when they are seen in the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import psycopg
 
 from bench import ours, plain
 from bench.rounds import Result, WrongResult
-from bench.source import PG_CHECK, Orders, spark_sums
+from bench.source import Orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,19 +30,26 @@ EVENTS = 500
 PATIENCE = 120
 """Seconds after the last commit in which it has to be seen."""
 ROWS = 100_000
+"""Of the table, for each 500 events a second."""
 FILES = 60
 """Files of the table and of what is kept beside it, at most, with a maintenance every half minute."""
 TABLE = "lake.bench.trickle"
 MADE = (
     "CREATE TABLE trickle (LIKE orders INCLUDING DEFAULTS)",
-    f"INSERT INTO trickle SELECT * FROM orders WHERE id <= {ROWS}",
+    "INSERT INTO trickle SELECT * FROM orders WHERE id <= {rows}",
     "ALTER TABLE trickle ADD PRIMARY KEY (id)",
 )
-# One second's events: mostly updates, a fifth new rows, a tenth deletes.
+# One second's events, `times` as many as 500: mostly updates, a fifth new rows, a tenth deletes.
 SECOND = (
-    "INSERT INTO trickle SELECT {new} + i, 1, 'n', 1, 1, true, 'de', '', now(), now() FROM generate_series(1, 100) i",
-    "UPDATE trickle SET amount = amount + 1, updated_at = clock_timestamp() WHERE id > {old} AND id <= {old} + 350",
-    "DELETE FROM trickle WHERE id > {old} + 350 AND id <= {old} + 400",
+    (
+        "INSERT INTO trickle SELECT {new} + i, 1, 'n', 1, 1, true, 'de', '', now(), now() "
+        "FROM generate_series(1, 100 * {times}) i"
+    ),
+    (
+        "UPDATE trickle SET amount = amount + 1, updated_at = clock_timestamp() "
+        "WHERE id > {old} AND id <= {old} + 350 * {times}"
+    ),
+    "DELETE FROM trickle WHERE id > {old} + 350 * {times} AND id <= {old} + 400 * {times}",
 )
 
 
@@ -55,6 +62,7 @@ class Trickle:
 
     url: str
     seconds: int
+    times: int
     commits: list[tuple[float, int]] = field(default_factory=list)
     seen: list[tuple[float, int]] = field(default_factory=list)
 
@@ -66,8 +74,9 @@ class Trickle:
                 began = time.monotonic()
                 for number in range(self.seconds):
                     time.sleep(max(0.0, began + number - time.monotonic()))
+                    new, old = (10 * ROWS + number * 100) * self.times, number * 400 * self.times
                     for statement in SECOND:
-                        session.execute(statement.format(new=ROWS * 10 + number * 100, old=number * 400))
+                        session.execute(statement.format(new=new, old=old, times=self.times))
                     session.commit()
                     now = time.time()
                     ((place,),) = session.execute("SELECT (pg_current_wal_lsn() - '0/0')::bigint").fetchall()
@@ -81,13 +90,23 @@ class Trickle:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def run(orders: Orders, work: Path, pairs: int) -> Result:
-    """So many rounds of 40 seconds."""
-    for statement in MADE:
-        orders.ask(statement)
+def few(orders: Orders, work: Path, pairs: int) -> Result:
+    """500 events a second, for so many rounds of 40 seconds."""
+    return _run(orders, work, pairs, name="trickle", times=1)
+
+
+def many(orders: Orders, work: Path, pairs: int) -> Result:
+    """5,000 events a second."""
+    return _run(orders, work, pairs, name="flow", times=10)
+
+
+def _run(orders: Orders, work: Path, pairs: int, *, name: str, times: int) -> Result:
+    rows = ROWS * times
+    for statement in ("DROP TABLE IF EXISTS trickle", *MADE):
+        orders.ask(statement.format(rows=rows))
     spark = plain.session(work)
     stream = {
-        "source": {"connection": "shop", "slot": "trickle", "table": "public.trickle"},
+        "source": {"connection": "shop", "slot": name, "table": "public.trickle"},
         "target": TABLE,
         "key": ["id"],
         "strategy": "cdc",
@@ -97,31 +116,29 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     }
     made = ours.borrowed(ours.project(orders, {"trickle": stream}), work / "ours", spark)
     try:
-        ours.load(made, "trickle", ROWS)
-        about = {"events a second": EVENTS, "seconds": SECONDS * pairs, "rows": ROWS, "verify": "moved"}
-        print(f"\ntrickle: {', '.join(f'{key} {value}' for key, value in about.items())}", flush=True)
-        trickle = Trickle(url=orders.url, seconds=SECONDS * pairs)
+        ours.load(made, "trickle", rows)
+        about = {"events a second": EVENTS * times, "seconds": SECONDS * pairs, "rows": rows, "verify": "moved"}
+        print(f"\n{name}: {', '.join(f'{key} {value}' for key, value in about.items())}", flush=True)
+        trickle = Trickle(url=orders.url, seconds=SECONDS * pairs, times=times)
         watched(made, trickle)
         seconds = delays(trickle.commits, trickle.seen)
         (last,) = made.run("trickle").streams
         if last.error is not None:
             raise WrongResult(f"tidegate: {last}")
         sight = ours.catalogs(made, spark)
-        rows, low, high = orders.ask(PG_CHECK.replace("FROM orders", "FROM trickle"))[0]
-        if (found := spark_sums(sight, TABLE)) != (int(rows), int(low), int(high)):
-            raise WrongResult(f"{TABLE} holds {found}, the source {(rows, low, high)}")
-        files = {name: counted(sight, name) for name in (TABLE, f"{TABLE}__tidegate_applied")}
+        ours.must_equal(sight, TABLE, orders.sums("trickle"))
+        files = {each: counted(sight, each) for each in (TABLE, f"{TABLE}__tidegate_applied")}
     finally:
         made.close()
         orders.ask("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")
         spark.stop()
-    result = Result(name="trickle", about=about, ours="seen after a commit", goals={})
+    result = Result(name=name, about=about, ours="seen after a commit", goals={})
     result.seconds = {"seen after a commit": seconds}
     result.extra = {
         "p50": round(statistics.median(seconds), 2),
         "p95": round(statistics.quantiles(seconds, n=20)[-1], 2),
         "loads": len(trickle.seen),
-        **{f"files of {name}": number for name, number in files.items()},
+        **{f"files of {each}": number for each, number in files.items()},
     }
     result.too_much = max(files.values()) > FILES
     return result

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes ./dist: wheel and source distribution, an SBOM (CycloneDX) of what the lock file installs with every extra, and
-# checksums of all. The version is that of the git tag; the release workflow attests to what lies there.
+# Makes ./dist: wheel and source distribution, an SBOM (CycloneDX) of what the lock file installs with every extra, of
+# Spark's jars and the pinned ones, and checksums of all. The version is that of the git tag; the release workflow attests to what lies there.
 set -eu
 
 uv=$(command -v uv || echo .tools/bin/uv)
@@ -9,6 +9,7 @@ rm -rf dist
 rm -f dist/.gitignore
 "$uv" export --quiet --locked --all-extras --no-dev --no-emit-project --format cyclonedx1.5 \
     --preview-features sbom-export --output-file dist/tidegate.cdx.json >/dev/null
+.venv/bin/python scripts/inventory.py dist/tidegate.cdx.json
 cd dist
 sha256sum -- *.whl *.tar.gz *.cdx.json >SHA256SUMS
 cat SHA256SUMS

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes .venv: the locked project with every extra and its tools, then the jars and an archive of
 # Spark's classes. Called by `make setup`.
-# Needs Python 3.11 with venv and Java 17; brings its own uv when there is none.
+# Needs Python 3.11 with venv and Java 17; brings its own uv when there is none. What it fetches is compared with a pinned
+# SHA-256: uv with scripts/uv.txt, packages with uv.lock, jars with src/tidegate/spark/jars.py.
 set -eu
 
 stop() {
@@ -28,7 +29,8 @@ if [ -z "$uv" ]; then
     uv=.tools/bin/uv
     if [ ! -x "$uv" ]; then
         "$python" -m venv .tools
-        .tools/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+        .tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+            --requirement scripts/uv.txt
     fi
 fi
 

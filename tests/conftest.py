@@ -1,8 +1,13 @@
 """Fixtures that every suite may ask for; each server starts on first use and ends with the session."""
 
+import pytest
 from hypothesis import settings
 
+# Before a test imports them from elsewhere.
+pytest.register_assert_rewrite("unit.registry")
+
 pytest_plugins = [
+    "support.clock",
     "support.postgres",
     "support.lake",
     "support.lake_servers",

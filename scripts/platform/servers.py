@@ -17,16 +17,11 @@ from typing import Any
 
 from parking.api import Api
 from support import object_store, trino
-from support.lake_servers import REST, free_port, rest_running, running, wait_for
+from support.lake_servers import REST_S3, free_port, rest_running, running, wait_for
 from support.postgres import PostgresServer
 from tidegate.spark import jars
 
 DATABASES = ("lake", "registry", "office")
-REST_S3 = (
-    "dev.failsafe:failsafe:3.3.2",
-    f"org.apache.iceberg:iceberg-aws:{REST}",
-    f"org.apache.iceberg:iceberg-aws-bundle:{REST}",
-)
 OFFICE = """CREATE TABLE tickets (ticket_id bigint PRIMARY KEY, garage_id int NOT NULL, entered_at timestamp NOT NULL,
   left_at timestamp, paid numeric(8,2));
 INSERT INTO tickets SELECT n, 1 + n % 15, t, t + interval '1 minute' * (20 + n * 7 % 400), (n % 90) / 2.0

@@ -25,6 +25,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
         CommitConflict *           another writer committed in the meantime
         CommitUnknown *            the reply to a commit was lost
         SparkLost *                Spark's process ended in the middle
+        TableDamaged               a data file of the table that is missing, cut or overwritten
         VersionGone                an older version of the table that is no longer kept
         RowsMoved                  rows moved out of partitions that the load did not compare
       VerifyFailed                 table and source differ after the write; not published, but visible on Delta
@@ -261,6 +262,18 @@ class SparkLost(WriteError):
     retryable = True
     default_hint = (
         "Run again. Was it killed for using too much memory? Change `spark: {conf: {spark.driver.memory: 4g}}` first."
+    )
+
+
+class TableDamaged(WriteError):
+    """A file of the table is missing, cut or overwritten. Exit code 4, nothing changed."""
+
+    code = "table_damaged"
+    exit_code = 4
+    default_hint = (
+        "Restore the file, then run again. Without a copy of it load every row again: `tidegate run STREAM "
+        "--full-refresh --yes`; or go back to a version from before it, `tidegate history STREAM --versions`, then "
+        "`tidegate rollback STREAM --to VERSION --yes`."
     )
 
 

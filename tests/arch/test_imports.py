@@ -33,7 +33,12 @@ def imported(tree: ast.AST) -> set[str]:
 
 SPARK = "tidegate.dialects.spark"
 """Whatever hands rows to Spark speaks its dialect; every other plugin goes by `tidegate.plugins`."""
-OWN = {"tidegate.sources.change_log.slot": ("tidegate.dialects.postgresql",)}
+LOGS = "tidegate.sources.change_log"
+OWN = {
+    f"{LOGS}.slot": ("tidegate.dialects.postgresql",),
+    f"{LOGS}.capture": ("tidegate.dialects.sqlserver",),
+    f"{LOGS}.tracking": ("tidegate.dialects.sqlserver",),
+}
 """A replication slot is PostgreSQL's alone."""
 PROJECT = """\
 connections: {shop: "sqlite:///shop.db"}

@@ -16,7 +16,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.position import property_name
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Partition, Slice
-from tidegate.errors import Incompatible
+from tidegate.errors import CommitUnknown, Incompatible
 from tidegate.formats.shared.statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
@@ -268,3 +268,18 @@ def test_a_catalog_that_ignores_branches_is_refused_before_a_row_is_written(lake
     with pytest.raises(Incompatible, match="ignores branches"):
         replace(staging, load=lambda: before).open()
     assert lake.ids(target) == []
+    lake.load(target, Mode.APPEND, A)
+    filled = lake.format._where.load(target)
+    staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.APPEND))
+    staging.discard()
+    with pytest.raises(Incompatible, match="ignores branches"):
+        replace(staging, load=lambda: filled).open()
+
+
+def test_a_load_that_the_catalog_accepts_and_does_not_make_is_not_done(lake: Lake) -> None:
+    target = lake.table()
+    staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.APPEND))
+    staging.append(lake.rows(A))
+    before = lake.format._where.load(target)
+    with pytest.raises(CommitUnknown, match="does not show"):
+        replace(staging, load=lambda: before).publish()

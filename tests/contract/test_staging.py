@@ -50,11 +50,19 @@ def postgresql(request: pytest.FixtureRequest, folder: Path) -> Lake:
 
 
 def rest(request: pytest.FixtureRequest, folder: Path) -> Lake:
-    spark, url = request.getfixturevalue("spark"), request.getfixturevalue("rest_catalog")
+    return served(request, folder, {"uri": request.getfixturevalue("rest_catalog")})
+
+
+def oauth2(request: pytest.FixtureRequest, folder: Path) -> Lake:
+    return served(request, folder, request.getfixturevalue("oauth2_catalog"))
+
+
+def served(request: pytest.FixtureRequest, folder: Path, options: dict[str, str]) -> Lake:
+    spark = request.getfixturevalue("spark")
     lake = make_lake(
         folder,
         lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session(),
-        catalog={"type": "rest", "uri": url},
+        catalog={"type": "rest", **options},
         warehouse=None,
     )
     # One catalog serves all tests, so each has a namespace of its own.
@@ -88,6 +96,7 @@ REAL = [
     pytest.param(delta_connect, id="delta-connect", marks=pytest.mark.servers),
     pytest.param(postgresql, id="postgresql", marks=pytest.mark.postgres),
     pytest.param(rest, id="rest", marks=pytest.mark.servers),
+    pytest.param(oauth2, id="rest-oauth2", marks=pytest.mark.servers),
     pytest.param(hive, id="hive", marks=pytest.mark.servers),
 ]
 

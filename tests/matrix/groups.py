@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matrix import databases, files, lake_tables, logs, topics, trino_tables, views
+from matrix import databases, files, lake_tables, logs, simulated_tables, snowflake_tables, topics, trino_tables, views
 from matrix.model import View
 from matrix.play import Place
 from matrix.shapes import Shape, shapes
@@ -34,6 +34,8 @@ class Flavour:
         widens: it can get a column more.
         restores: a copy of it can be put back.
         states: its files hold texts, whose types are stated.
+        parallel: how many of its streams are loaded at a time; a driver that Spark gets late is known to one thread.
+        blanks: a text without a character is no NULL.
         narrow: its timestamps are nanoseconds, which Arrow reads from 1678 to 2261, and Spark not just before 1970.
     """
 
@@ -47,6 +49,8 @@ class Flavour:
     widens: bool = True
     restores: bool = False
     states: bool = False
+    parallel: int = 2
+    blanks: bool = True
     narrow: bool = False
 
     def __str__(self) -> str:
@@ -85,6 +89,25 @@ def _databases() -> Iterator[Flavour]:
             kin="trino",
             make=lambda on, query=query: trino_tables.TrinoTable(url=on.url, query=query),
             server="trino_server",
+        )
+        yield Flavour(
+            source="database",
+            name="snowflake query" if query else "snowflake",
+            kin="snowflake",
+            make=lambda on, query=query: snowflake_tables.SnowflakeTable(url=on.url, query=query),
+            server="snowflake_server",
+            parallel=1,
+        )
+    for kind, table in simulated_tables.PLACES.items():
+        yield Flavour(
+            source="database",
+            name=kind,
+            kin=f"simulated {kind}",
+            make=lambda _, table=table: table(),
+            takes=lambda shape: shape.strategy != "sequence",  # whose numbers only the server's own tables tell
+            server="simulated",
+            parallel=1,
+            blanks=kind != "oracle",
         )
     ranges = databases.PostgresqlRanges
     yield Flavour(
@@ -183,8 +206,10 @@ def new_url(kind: str, server: Any) -> str:
             return server.create_database()
         case "mariadb":
             return server.url(server.create_database())
-        case "trino_server":
+        case "trino_server" | "snowflake_server":
             return server.create_schema()
+        case "simulated":
+            return ""
         case _:
             return f"{server.bootstrap}/{server.create_topic()}"
 

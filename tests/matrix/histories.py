@@ -94,12 +94,17 @@ CHANGES = ("change", "empty", "restore")
 
 @dataclass(kw_only=True)
 class Writer:
-    """Makes histories; the same seed makes the same ones."""
+    """Makes histories; the same seed makes the same ones.
+
+    Args:
+        blanks: there are texts without a character.
+    """
 
     seed: int
     keys: int
     kinds: Kinds
     seen: Sequence[datetime | None] = SEEN
+    blanks: bool = True
     rows: dict[int, Row] = field(default_factory=dict)
     ids: int = 0
     tick: int = 0
@@ -194,19 +199,22 @@ class Writer:
         return stamp(self.tick)
 
     def _row(self, key: int) -> Row:
+        codes, names = (
+            texts if self.blanks else tuple(text for text in texts if text != "") for texts in (CODES, NAMES)
+        )
         pick = self.random.choice
         ties = self.kinds.ties and self.begun > 0 and key not in self.tied and self.random.random() < 0.15
         return {
             **identity(key),
-            "code": pick(CODES),
+            "code": pick(codes),
             "qty": pick(QUANTITIES),
             "price": pick(PRICES),
-            "name": pick(NAMES),
+            "name": pick(names),
             "day": pick(DAYS),
             "seen_at": pick(self.seen),
             CREATED: self.rows[key][CREATED] if key in self.rows else stamp(self.tick + 1),
             CURSOR: stamp(self.begun) if ties else self._cursor(),
-            ADDED: pick(NAMES) if self.widened else None,
+            ADDED: pick(names) if self.widened else None,
         }
 
 

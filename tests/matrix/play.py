@@ -62,6 +62,7 @@ class Player:
     """One source, the streams that read it into one lake, and a model of each.
 
     Args:
+        parallel: how many streams are loaded at a time.
         refused: while it is set, rows with these codes break a check and are set aside.
         aside: the keys of which a row may be set aside now, so that nobody says what the table holds of them.
         waited: the keys that were among these: a row that was deleted while it waited left no mark.
@@ -76,6 +77,7 @@ class Player:
     shapes: Sequence[Shape]
     spark: Any
     view: View | None = None
+    parallel: int = 2
     source: Source = field(default_factory=Source)
     models: dict[str, Model] = field(default_factory=dict)
     past: dict[str, dict[int, Model]] = field(default_factory=dict)

@@ -234,7 +234,8 @@ def script(
 ) -> list[Step]:
     """What is done with these streams; the same seed makes the same script, and no phases make the shortest one."""
     chance = random.Random(f"{seed} {flavour} {format} {[shape.name for shape in shapes]}")
-    writer = Writer(seed=chance.randrange(2**32), keys=keys, kinds=kinds, seen=SEEN[4:] if flavour.narrow else SEEN)
+    seen = SEEN[4:] if flavour.narrow else SEEN
+    writer = Writer(seed=chance.randrange(2**32), keys=keys, kinds=kinds, seen=seen, blanks=flavour.blanks)
     told = Script(flavour=flavour, shapes=shapes, kinds=kinds, format=format, chance=chance, writer=writer)
     return told.write(phases)
 

@@ -9,19 +9,23 @@ from matrix.groups import FLAVOURS, Flavour, Ground
 from matrix.histories import Step, plainer, restricted, smaller
 from matrix.play import Failure, Player
 from matrix.shapes import Shape
+from matrix.simulated_tables import SimulatedSpark, SimulatedTable
 
 Grounds = Callable[[], Ground]
 
 
 def player(flavour: Flavour, format: str, shapes: Sequence[Shape], ground: Ground) -> Player:
     """What plays histories on that ground."""
+    place = flavour.make(ground)
+    simulated = isinstance(place, SimulatedTable)
     return Player(
         folder=ground.folder,
-        place=flavour.make(ground),
+        place=place,
         format=format,
         shapes=shapes,
-        spark=ground.spark,
+        spark=SimulatedSpark(spark=ground.spark, server=place.server) if simulated else ground.spark,
         view=flavour.view,
+        parallel=flavour.parallel,
     )
 
 
@@ -67,6 +71,7 @@ from decimal import Decimal
 
 from matrix.model import Event
 from matrix.shapes import Shape
+from matrix.simulated_tables import SimulatedSpark, SimulatedTable
 from matrix.standalone import play
 
 play({flavour!r}, {format!r}, {failure.shape!r}, [

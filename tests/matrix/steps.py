@@ -63,7 +63,7 @@ def load(player: Player, crashes: Mapping[str, int]) -> None:
         if name in alive:
             with contextlib.suppress(Crash):
                 player.project.run(name, on_event=crash_at(BOUNDARIES[boundary]))
-    for outcome in player.project.run(*alive, parallel=2).streams:
+    for outcome in player.project.run(*alive, parallel=player.parallel).streams:
         player.loaded(alive[outcome.stream], outcome)
 
 
@@ -77,7 +77,7 @@ def empty(player: Player, events: Sequence[Event]) -> None:
     """Every row of the source goes: a load that would empty its table stops, until somebody lets it."""
     player.change(events)
     alive = player.alive
-    for outcome in player.project.run(*alive, parallel=2).streams:
+    for outcome in player.project.run(*alive, parallel=player.parallel).streams:
         shape = alive[outcome.stream]
         if _guarded(player, shape) != (outcome.error is not None and outcome.error.code == "delete_fuse"):
             what = str(outcome.error or "the load should have stopped: the source is empty")
@@ -130,7 +130,7 @@ def restore(player: Player, events: Sequence[Event]) -> None:
 def _stopped(player: Player) -> set[str]:
     """Runs every stream; those that tell that the source went back."""
     alive, found = player.alive, set()
-    for outcome in player.project.run(*alive, parallel=2).streams if alive else ():
+    for outcome in player.project.run(*alive, parallel=player.parallel).streams if alive else ():
         shape = alive[outcome.stream]
         if outcome.error is not None and outcome.error.code == "history_gone":
             player.compare(shape, outcome.verified)
@@ -149,7 +149,7 @@ def spoil(player: Player, text: str) -> None:
     # Where the newest rows wait, this one does; where few changes are none, one is.
     asked = {n: s for n, s in player.alive.items() if not s.lagging and "significant" not in s.method}
     player.place.spoil(text)
-    for outcome in player.project.run(*asked, parallel=2).streams if asked else ():
+    for outcome in player.project.run(*asked, parallel=player.parallel).streams if asked else ():
         if outcome.error is None or outcome.error.code == "internal":
             what = str(outcome.error or f"the load should have stopped: {text!r} is no decimal(10,2)")
             player.fail(asked[outcome.stream], what, verified=outcome.verified)
@@ -300,7 +300,7 @@ def repair(player: Player, _: Any) -> None:
 def refresh(player: Player, _: Any) -> None:
     """A full refresh makes the table what a first load would have made it."""
     alive = player.alive
-    for outcome in player.project.run(*alive, full_refresh=True, parallel=2).streams:
+    for outcome in player.project.run(*alive, full_refresh=True, parallel=player.parallel).streams:
         shape = alive[outcome.stream]
         if outcome.error is not None:
             player.fail(shape, f"refresh: {outcome.error.code}: {outcome.error.message}")

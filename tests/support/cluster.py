@@ -1,4 +1,4 @@
-"""A real standalone cluster for tests: a master and two workers, each a process with a folder of its own.
+"""A real standalone cluster for tests: a master and three workers, each a process with a folder of its own.
 
 Asked for by tests marked `servers`. Must never outlive its test session.
 """
@@ -19,7 +19,7 @@ from support.lake import EXTENSIONS, JARS, QUICK
 from support.lake_servers import free_port, running
 from tidegate.spark import jars
 
-WORKERS = 2
+WORKERS = 3
 DELTA = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
 
 
@@ -49,7 +49,7 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers of one core each."""
+    """A master and three workers of one core each."""
     home = jars._ivy().parent.parent
     start = [str(home / "bin/spark-class")]
     port = free_port()

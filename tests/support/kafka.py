@@ -225,15 +225,25 @@ def kafka() -> Iterator[KafkaServer]:
 def broker() -> Iterator[KafkaServer]:
     """A broker of its own."""
     server = KafkaServer(folder=Path(tempfile.mkdtemp(prefix="tidegate-kafka-")))
+    with started(server, formatted(server)):
+        yield server
+    shutil.rmtree(server.folder, ignore_errors=True)
+
+
+def formatted(server: KafkaServer) -> list[str]:
+    """An empty broker in the server's folder; the command that starts it."""
     settings = server.folder / "server.properties"
     settings.write_text(BROKER.format(control=free_port(), port=server.port, folder=server.folder))
     java = [str(find_java().path), *SMALL, "-Xmx384m", "-cp", f"{programs(f'kafka-{KAFKA}')}/*"]
     cluster = uuid.uuid4().hex[:22]
     tool = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
     subprocess.run(tool, cwd=server.folder, check=True, timeout=120, capture_output=True)
-    with _running([*java, "kafka.Kafka", str(settings)], server.folder, server.port):
-        yield server
-    shutil.rmtree(server.folder, ignore_errors=True)
+    return [*java, "kafka.Kafka", str(settings)]
+
+
+def started(server: KafkaServer, command: list[str]) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """The broker until the block ends, with what it had before."""
+    return _running(command, server.folder, server.port)
 
 
 @pytest.fixture(scope="session")
@@ -285,12 +295,12 @@ def programs(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], folder: Path, port: int) -> Iterator[None]:
+def _running(command: list[str], folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "output").open("w+") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
         try:
             wait_for(port, process, folder / "output")
-            yield
+            yield process
         finally:
             process.terminate()
             try:

@@ -140,6 +140,12 @@ def spark_session() -> Iterator[SparkSession]:
         yield sessions._built
 
 
+def with_driver(session: SparkSession, *coordinates: str) -> None:
+    """Gives a session that is there a driver more, which only this thread finds."""
+    for jar in jars.resolve(coordinates):
+        session.sql(f"ADD JAR '{jar}'")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of all tests."""

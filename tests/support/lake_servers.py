@@ -6,11 +6,12 @@ Asked for by the contract tests. Each has its own folder and a free port and is 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
-import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.catalog_proxy import TOKENS, Login, in_front_of
 from support.lake import EXTENSIONS, JARS, Lake, make_delta_lake, make_lake
 from tidegate.spark import jars
 from tidegate.spark.java import find_java
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 NAMES = itertools.count()
 REST = "1.10.0"
+# What it needs beside for a warehouse in S3.
+REST_S3 = (
+    "dev.failsafe:failsafe:3.3.2",
+    f"org.apache.iceberg:iceberg-aws:{REST}",
+    f"org.apache.iceberg:iceberg-aws-bundle:{REST}",
+)
 # The reference server as the Iceberg project builds it for tests, with what it needs to run.
 REST_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
 <info organisation="tidegate" module="rest-catalog"/><configurations><conf name="default"/></configurations>
@@ -53,27 +61,8 @@ REST_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/mave
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Spark Connect server with Iceberg on its class path."""
-    folder = tmp_path_factory.mktemp("connect")
-    home = jars._ivy().parent.parent
-    port = free_port()
-    path = os.pathsep.join(map(str, jars.resolve(JARS)))
-    settings = {
-        "spark.driver.extraClassPath": path,
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        **EXTENSIONS,
-    }
-    command = [str(home / "bin/spark-submit"), "--master", "local[2]"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
-    # The class is in PySpark's own jars; spark-submit wants the name of some resource all the same.
-    with running([*command, "spark-internal"], folder, {"SPARK_HOME": str(home)}, port):
+    command, settings, port = connect_command()
+    with running(command, tmp_path_factory.mktemp("connect"), settings, port):
         yield f"sc://localhost:{port}"
 
 
@@ -83,6 +72,16 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("rest")
     with rest_running(folder, f"file://{folder / 'warehouse'}") as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def oauth2_catalog(rest_catalog: str) -> Iterator[dict[str, str]]:
+    """The options of the same catalog behind a login: OAuth2 by client credentials, tokens that last 20 seconds."""
+    credential, scope = "client:secret", "lake:load"
+    with in_front_of(rest_catalog) as proxy:
+        proxy.fault = Login(credential=credential, scope=scope, seconds=20)
+        server = proxy.url + TOKENS
+        yield {"uri": proxy.url, "credential": credential, "scope": scope, "oauth2-server-uri": server}
 
 
 @pytest.fixture
@@ -125,21 +124,65 @@ def connect_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
         remote.stop()
 
 
+def connect_command() -> tuple[list[str], dict[str, str], int]:
+    """What starts a Spark Connect server, as often as wanted at one place: command, environment and port."""
+    home = jars._ivy().parent.parent
+    port = free_port()
+    path = os.pathsep.join(map(str, jars.resolve(JARS)))
+    settings = {
+        "spark.driver.extraClassPath": path,
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        **EXTENSIONS,
+    }
+    command = [str(home / "bin/spark-submit"), "--master", "local[2]"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    # The class is in PySpark's own jars; spark-submit wants the name of some resource all the same.
+    return [*command, "spark-internal"], {"SPARK_HOME": str(home)}, port
+
+
 def rest_libraries() -> Path:
     """The folder of the reference server's jars, fetched once."""
     folder = jars.cache_folder().parent / f"iceberg-rest-{REST}"
     if not folder.is_dir():
-        temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
-        temporary.mkdir(parents=True)
-        (temporary / "ivy.xml").write_text(REST_IVY)
-        pattern = f"{temporary}/libs/[artifact]-[revision](-[classifier]).[ext]"
-        command = [str(find_java().path), "-jar", str(jars._ivy()), "-warn", "-cache", str(temporary / "cache")]
-        command += ["-ivy", str(temporary / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
-        subprocess.run([*command, "-retrieve", pattern], check=True, timeout=600, capture_output=True)
-        with contextlib.suppress(OSError):  # another process was first
+        # OSError: another process was first.
+        with fetching(REST_IVY, folder, "jar", "bundle") as temporary, contextlib.suppress(OSError):
             (temporary / "libs").replace(folder)
-        shutil.rmtree(temporary)
     return folder
+
+
+@contextlib.contextmanager
+def fetching(ivy: str, folder: Path, *types: str, sha256: str | None = None) -> Iterator[Path]:
+    """A temporary folder beside that one, in whose `libs` are the artifacts of a module of Ivy's.
+
+    Args:
+        types: of the artifacts.
+        sha256: of the artifact that is the only one.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as name:
+        temporary = Path(name)
+        (temporary / "ivy.xml").write_text(ivy)
+        command = [str(find_java().path), "-jar", str(jars._ivy()), "-warn", "-cache", str(temporary / "cache")]
+        settings = os.environ.get(jars.SETTINGS)
+        command += ["-settings", settings] if settings else []
+        command += ["-ivy", str(temporary / "ivy.xml"), "-confs", "default", "-types", *types]
+        pattern = f"{temporary}/libs/[artifact]-[revision](-[classifier]).[ext]"
+        subprocess.run([*command, "-retrieve", pattern], check=True, timeout=900, capture_output=True)
+        if sha256 is not None:
+            (path,) = (temporary / "libs").iterdir()
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != sha256:
+                raise RuntimeError(f"{path.name} has the checksum {found}, not {sha256}")
+        yield temporary
 
 
 @contextlib.contextmanager
@@ -153,6 +196,13 @@ def rest_running(
         jars: those that its warehouse needs.
         more: settings beside the usual ones.
     """
+    command, settings, port = rest_server(folder, warehouse, jars)
+    with running(command, folder, {**settings, **(more or {})}, port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def rest_server(folder: Path, warehouse: str, jars: Sequence[Path] = ()) -> tuple[list[str], dict[str, str], int]:
+    """What starts such a catalog, as often as wanted at one place: command, environment and port."""
     port, main = free_port(), "org.apache.iceberg.rest.RESTCatalogServer"
     settings = {
         "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
@@ -160,21 +210,21 @@ def rest_running(
         "CATALOG_JDBC_SCHEMA__VERSION": "V1",
         "CATALOG_WAREHOUSE": warehouse,
         "CATALOG_REST_PORT": str(port),
-        **(more or {}),
     }
     libraries = os.pathsep.join([f"{rest_libraries()}/*", *map(str, jars)])
-    with running([str(find_java().path), "-Xmx256m", "-cp", libraries, main], folder, settings, port):
-        yield f"http://127.0.0.1:{port}"
+    return [str(find_java().path), "-Xmx256m", "-cp", libraries, main], settings, port
 
 
 @contextlib.contextmanager
-def running(command: list[str], folder: Path, settings: Mapping[str, str], port: int) -> Iterator[None]:
+def running(
+    command: list[str], folder: Path, settings: Mapping[str, str], port: int
+) -> Iterator[subprocess.Popen[bytes]]:
     """The process until the block ends, from the moment its port answers."""
     with (folder / "output").open("w+") as output:
         process = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=output, stderr=output)
         try:
             wait_for(port, process, folder / "output")
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait(timeout=30)

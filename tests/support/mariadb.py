@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -44,16 +46,17 @@ class MariadbServer:
 
     folder: Path
     port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     @classmethod
-    def new(cls) -> MariadbServer:
-        """Makes and starts a server."""
-        server = cls(folder=Path(tempfile.mkdtemp(prefix="tidegate-mariadb-")))
+    def new(cls, **settings: str) -> MariadbServer:
+        """Makes and starts a server; `settings` are added to those above."""
+        server = cls(folder=Path(tempfile.mkdtemp(prefix="tidegate-mariadb-")), settings=settings)
         try:
             server._make()
-            server._start()
+            server.start()
         except BaseException:
             server.drop()
             raise
@@ -62,8 +65,7 @@ class MariadbServer:
     def drop(self) -> None:
         """Ends it if it runs and removes its folder."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait(timeout=60)
+            self.kill()
         shutil.rmtree(self.folder)
 
     def url(self, database: str, *, user: str = "root", password: str = "") -> str:
@@ -99,8 +101,22 @@ class MariadbServer:
     def _make(self) -> None:
         self._program("mariadb-install-db", "--auth-root-authentication-method=normal", "--skip-test-db")
 
-    def _start(self) -> None:
-        options = [f"--{name}={value}" for name, value in SETTINGS.items()]
+    def kill(self) -> None:
+        """Ends it as a failing machine would; the folder stays."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(timeout=60)
+
+    def stall(self, seconds: float = 2.0) -> None:
+        """It stands still for so long, and goes on by itself."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        threading.Timer(seconds, self._process.send_signal, [signal.SIGCONT]).start()
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        stated = {**SETTINGS, **{name.replace("_", "-"): value for name, value in self.settings.items()}}
+        options = [f"--{name}={value}" for name, value in stated.items()]
         command = [_found("mariadbd"), *self._options(), f"--port={self.port}", *options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)

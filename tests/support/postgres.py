@@ -23,6 +23,7 @@ from psycopg import sql
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
+    "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "max_prepared_transactions": "10",
     "max_replication_slots": "10",
@@ -80,13 +81,23 @@ class PostgresServer:
     def start(self, **settings: str) -> None:
         """Starts it and waits until it answers."""
         options = " ".join(f"-c {name}='{value}'" for name, value in {**SETTINGS, **settings}.items())
-        options += f" -c listen_addresses=127.0.0.1 -p {self.port}"
+        options += f" -p {self.port}"
         log = str(self.folder / "log")
         self.run("pg_ctl", "-D", str(self.data), "-l", log, "-w", "-t", "60", "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:
         """Ends it; the folder stays."""
         self.run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop")
+
+    def copy_to(self, there: Path) -> None:
+        """A copy of the data folder, as a backup of its volume is."""
+        subprocess.run(["cp", "-a", str(self.data), str(there)], check=True)
+
+    def put_back(self, there: Path) -> None:
+        """The data folder becomes what that copy is; the server must not run."""
+        shutil.rmtree(self.data)
+        subprocess.run(["cp", "-a", str(there), str(self.data)], check=True)
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def drop(self) -> None:
         """Ends it if it runs and removes its folder."""

@@ -24,11 +24,11 @@ import pytest
 from trino.dbapi import Connection
 from trino.exceptions import TrinoQueryError
 
-from support.lake_servers import free_port
+from support.lake_servers import fetching, free_port
 from tidegate.spark import jars
-from tidegate.spark.java import find_java
 
 VERSION = "476"
+SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
 NEEDS_JAVA = 24
 PLUGINS = ("iceberg", "memory")
 IVY = f"""<ivy-module version="2.0"><info organisation="tidegate" module="trino"/>
@@ -97,32 +97,51 @@ def trino_server() -> Iterator[TrinoServer]:
 
 
 @contextlib.contextmanager
-def running(catalogs: Mapping[str, str] | None = None) -> Iterator[TrinoServer]:
+def running(catalogs: Mapping[str, str] | None = None, rules: str | None = None) -> Iterator[TrinoServer]:
     """A server of one's own.
 
     Args:
         catalogs: further ones by name, each the text of its properties.
+        rules: who may do what, as JSON of Trino's file-based access control; everybody everything unless given.
     """
+    server, command = configured(catalogs, rules)
+    with started(server, command):
+        yield server
+    shutil.rmtree(server.folder)
+
+
+def configured(catalogs: Mapping[str, str] | None = None, rules: str | None = None) -> tuple[TrinoServer, list[str]]:
+    """A server that does not run yet, and the command that starts it; see `running`."""
     java, home = newest_java(), distribution()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-trino-"))
     server = TrinoServer(folder=folder)
     _configure(folder, server.port, home)
     for name, text in (catalogs or {}).items():
         (folder / "catalog" / f"{name}.properties").write_text(text)
+    if rules is not None:
+        (folder / "rules.json").write_text(rules)
+        properties = folder / "access-control.properties"
+        properties.write_text(f"access-control.name=file\nsecurity.config-file={folder / 'rules.json'}\n")
+        with (folder / "config.properties").open("a") as config:
+            config.write(f"access-control.config-files={properties}\n")
     here = [f"-Dnode.data-dir={folder / 'data'}", "-Dnode.id=test", "-Dnode.environment=test"]
     # Nobody else may ask it: it knows no passwords.
     here += ["-Dnode.bind-ip=127.0.0.1", "-Dnode.internal-address=127.0.0.1"]
     here += ["-Dconfig=config.properties", "-Dlog.levels-file=log.properties"]
-    command = [str(java), *OPTIONS, *here, "-cp", f"{home}/lib/*", "io.trino.server.TrinoServer"]
-    with (folder / "output").open("w+") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+    return server, [str(java), *OPTIONS, *here, "-cp", f"{home}/lib/*", "io.trino.server.TrinoServer"]
+
+
+@contextlib.contextmanager
+def started(server: TrinoServer, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """The server until the block ends, with the tables of `iceberg` that it had before."""
+    with (server.folder / "output").open("w+") as output:
+        process = subprocess.Popen(command, cwd=server.folder, stdout=output, stderr=output)
         try:
-            _wait(server.port, process, folder / "output")
-            yield server
+            _wait(server.port, process, server.folder / "output")
+            yield process
         finally:
             process.terminate()
             process.wait(timeout=60)
-    shutil.rmtree(folder)
 
 
 def documented_catalog(pg_url: str, folder: Path) -> str:
@@ -138,14 +157,14 @@ def documented_catalog(pg_url: str, folder: Path) -> str:
     return re.sub(r"fs.native-s3.*", "fs.hadoop.enabled=true", settings, flags=re.DOTALL)
 
 
-def newest_java() -> Path:
-    """The newest Java of this machine, which has to be one that Trino runs on."""
+def newest_java(needed: int = NEEDS_JAVA, by: str = f"Trino {VERSION}") -> Path:
+    """The newest Java of this machine; the test is skipped where it is older than needed."""
     named = [Path(home) / "bin" / "java" for name, home in os.environ.items() if name.startswith("JAVA_HOME")]
     installed = Path("/usr/lib/jvm").glob("*/bin/java")
     found = {path.resolve(): _version(path) for path in (*named, *installed) if path.is_file()}
     newest = max(found, key=lambda path: found[path], default=None)
-    if newest is None or found[newest] < NEEDS_JAVA:
-        pytest.skip(f"Trino {VERSION} needs Java {NEEDS_JAVA} or later below /usr/lib/jvm or named by JAVA_HOME_…")
+    if newest is None or found[newest] < needed:
+        pytest.skip(f"{by} needs Java {needed} or later below /usr/lib/jvm or named by JAVA_HOME_…")
     return newest
 
 
@@ -160,17 +179,8 @@ def distribution() -> Path:
     folder = jars.cache_folder().parent / "servers" / f"trino-{VERSION}"
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as name:
-        temporary = Path(name)
-        (temporary / "ivy.xml").write_text(IVY)
-        command = [str(find_java().path), "-jar", str(jars._ivy()), "-warn", "-cache", str(temporary / "cache")]
-        settings = os.environ.get(jars.SETTINGS)
-        command += ["-settings", settings] if settings else []
-        command += ["-ivy", str(temporary / "ivy.xml"), "-confs", "default", "-types", "tar.gz"]
-        command += ["-retrieve", str(temporary / "[artifact].[ext]")]
-        subprocess.run(command, check=True, timeout=900, capture_output=True)
-        with tarfile.open(temporary / "trino-server.tar.gz") as archive:
+    with fetching(IVY, folder, "tar.gz", sha256=SHA256) as temporary:
+        with tarfile.open(temporary / "libs" / f"trino-server-{VERSION}.tar.gz") as archive:
             # All of it: a jar that several plugins share is a link to the first of them.
             archive.extractall(temporary, filter="data")
         inside = temporary / f"trino-server-{VERSION}"

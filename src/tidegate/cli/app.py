@@ -21,6 +21,7 @@ from tidegate.cli.commands import (
     alerts,
     attention,
     backfill,
+    certify,
     checksum_tasks,
     connector,
     dashboard,
@@ -85,6 +86,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "init": start.init,
     "demo": start.demo,
     "doctor": start.doctor,
+    "certify": certify.certify,
     "check": load.check,
     "plan": load.plan,
     "run": load.run,
@@ -130,7 +132,7 @@ QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "show": quarantine.show,
     "replay": quarantine.replay,
 }
-EXPORT_COMMANDS: dict[str, Callable[..., int]] = {"dbt-sources": export.dbt_sources}
+EXPORT_COMMANDS: dict[str, Callable[..., int]] = {"dbt-sources": export.dbt_sources, "snowflake": export.snowflake}
 for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work, handed=_name in HANDED))
 for _name, _work in STATE_COMMANDS.items():

@@ -19,6 +19,7 @@ from tidegate.config.urls import ENCODE, unencoded
 from tidegate.core.ids import Connection, join_name
 from tidegate.core.policies.deletes import ALWAYS_ALLOWED, MAX_FRACTION
 from tidegate.core.schema import TEXT, Column, Kind
+from tidegate.core.secret_names import SECRET_NAME
 from tidegate.core.yaml_text import listed, mapped, scalar
 from tidegate.dialects.shared.database_file import url_of
 from tidegate.errors import ConfigError, TidegateError
@@ -95,9 +96,13 @@ class Proposals:
     others: tuple[tuple[str, str], ...] = ()
 
 
+# What a URL has behind its question mark; the name of a file is no secret, whatever the file holds.
+SECRET_OPTION = re.compile(r"(?P<name>[^&=]+(?<!_file))=(?P<value>[^&]+)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A database URL without its password; `variable` is where the password is expected."""
+    """A database URL without its password or other secret; `variable` is where that is expected."""
 
     url: str
     masked: str
@@ -146,10 +151,20 @@ def login(url: str, folder: Path) -> Login:
     name = _word(unquote(rest.partition("?")[0]).rpartition("/")[2] or scheme)
     before, at, host = rest.rpartition("@")
     user, colon, _password = before.partition(":")
-    if not at or not colon:
+    secrets = [each for each in SECRET_OPTION.finditer(rest.partition("?")[2]) if SECRET_NAME.search(each["name"])]
+    if at and colon and not secrets:
+        variable = f"{name.upper()}_PASSWORD"
+        return Login(url=url, masked=f"{scheme}://{user}:${{{variable}}}@{host}", variable=variable, name=name)
+    if not secrets:
         return Login(url=url, masked=url, variable=None, name=name)
-    variable = f"{name.upper()}_PASSWORD"
-    return Login(url=url, masked=f"{scheme}://{user}:${{{variable}}}@{host}", variable=variable, name=name)
+    if len(secrets) > 1 or (at and colon):
+        raise ConfigError(
+            "the URL holds more than one secret, and only one can be put into a variable here",
+            hint="Leave one of them out; a file of a key can be named instead of the key.",
+        )
+    variable = f"{name.upper()}_{secrets[0]['name'].upper()}"
+    masked = url.replace(secrets[0][0], f"{secrets[0]['name']}=${{{variable}}}")
+    return Login(url=url, masked=masked, variable=variable, name=name)
 
 
 def propose(access: Login, scope: Scope) -> Proposals:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
+from tidegate.core.cutting import first_line
 from tidegate.core.secret_names import unmasked
 from tidegate.core.visible import visible, visible_json
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tidegate.api import Project
     from tidegate.cli.tables import Table
 
+LONGEST_REASON = 1000
 UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
 
 
@@ -153,8 +155,7 @@ class Shell:
             raise
         except Exception as error:  # noqa: BLE001 - the last border: people get a sentence, not a stack
             self._trace()
-            first = (str(error).strip().splitlines() or ["no message"])[0]
-            bug = InternalError(f"{type(error).__name__}: {first}")
+            bug = InternalError(f"{type(error).__name__}: {first_line(error, LONGEST_REASON)}")
             return self._refuse(bug.code, bug.message, bug.hint, bug.exit_code)
 
     def _refuse(self, code: str, message: str, hint: str, exit_code: int, more: Sequence[str] = ()) -> int:

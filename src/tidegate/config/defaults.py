@@ -41,6 +41,8 @@ REQUIRED = {
 INFERRED_KINDS = {
     "topic": "change_log",
     "slot": "change_log",
+    "capture_instance": "change_log",
+    "change_tracking": "change_log",
     "envelope": "change_log",
     "table": "database",
     "query": "database",

@@ -17,6 +17,7 @@ from tidegate.core.spelling import suggest
 
 GROUP = "hooks"
 MOST_TRIES = 10
+LONGEST_TIMEOUT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,8 @@ class Common:
     tries: int = 3
 
     def __post_init__(self) -> None:
-        if self.timeout <= timedelta(0):
-            raise ValueError("`timeout:` must be longer than nothing")
+        if not timedelta(0) < self.timeout <= LONGEST_TIMEOUT:
+            raise ValueError("`timeout:` must be longer than nothing, and at most 1d")
         if not 1 <= self.tries <= MOST_TRIES:
             raise ValueError(f"`tries:` must be between 1 and {MOST_TRIES}")
 
@@ -54,7 +55,13 @@ def read_hooks(node: Node | None, connections: Collection[str]) -> tuple[Node, .
             known = suggest(named.text(), connections)
             raise named.mark.error(f"{named.text()!r} is not under `connections:`; {known}")
 
-    return _LIST.read(node, refuse_strange)
+    hooks = _LIST.read(node, refuse_strange)
+    seen: list[Any] = []
+    for hook in hooks:
+        if (own := _LIST.own(hook).plain()) in seen:
+            raise hook.mark.error("is in the list twice; leave one of them out")
+        seen.append(own)
+    return hooks
 
 
 def hook_of(node: Node, project: str, redact: Callable[[str], str], **given: Any) -> StatedHook:

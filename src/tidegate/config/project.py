@@ -336,7 +336,8 @@ class _Project:
         connection = read(Connection, without(node, DEFAULTS), name=name)
         if connection.kafka is not None and not connection.url:
             return connection
-        if "://" not in connection.url or connection.kafka or connection.options or connection.registry:
+        of_brokers = (connection.kafka, connection.options, connection.registry, connection.plain_http)
+        if "://" not in connection.url or any(of_brokers):
             raise node.mark.error("needs a `url:` such as postgresql://user@host/database or sqlite:///file.db")
         refuse_unencoded(node.get("url") or node, connection.url)
         return absolute_connection(connection, self.folder)

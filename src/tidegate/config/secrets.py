@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidegate.config.nodes import Mark, Node, from_values
+from tidegate.core.cutting import CUT, begun_at_cuts
 from tidegate.core.secret_names import SECRET_NAME
 
 MASK = "***"
@@ -47,8 +50,19 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
         secrets.update(text for mark, text in requests if _tells(mark, text))
         secrets.update(text for mark, text in (_texts(node) if node else ()) if _of_webhook(mark))
     secrets.update(text for mark, text in found if text not in harmless and _may_be_secret(mark, text))
-    forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
+    forms = {form for secret in secrets for form in _forms(secret)}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The forms in which texts hold a secret: as it is, on one line, and as URLs, JSON, Python, HTML, SQL write it."""
+    yield from (line.strip() for line in secret.splitlines() if len(line.strip()) >= LEAST)
+    yield " ".join(secret.split())
+    for text in {secret, secret.strip()}:  # an error's text ends without what stands at its ends
+        yield from (text, quote(text, safe=""), quote_plus(text), quote(text))
+        yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1])
+        # Python escapes an apostrophe where the text around it has a quotation mark.
+        yield from (repr(f"\"'{text}")[4:-1], html.escape(text), text.replace("'", "''"))
 
 
 def redacting(url: str) -> Callable[[str], str]:
@@ -57,17 +71,30 @@ def redacting(url: str) -> Callable[[str], str]:
     return lambda text: redact(text, found)
 
 
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret masked.
+def redact(text: str, secrets: Collection[str]) -> str:
+    """The text with every secret masked, and the beginning of one where the text was cut.
 
     A short word of small letters is masked as a whole word only, so that a password `app` leaves "applied" alone.
     """
+    masked, done = [], 0
+    for start, end in sorted(_spans(text, secrets)):
+        if start >= done:  # what overlaps is one mask
+            masked += [text[done:start], MASK]
+        done = max(done, end)
+    return "".join([*masked, text[done:]])
+
+
+def _spans(text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
     for secret in secrets:
         if len(secret) < 8 and re.fullmatch(r"[a-z]+|[0-9]+", secret):
-            text = re.sub(rf"(?<![A-Za-z0-9]){secret}(?![A-Za-z0-9])", MASK, text)
+            yield from (each.span() for each in re.finditer(rf"(?<![A-Za-z0-9]){secret}(?![A-Za-z0-9])", text))
         else:
-            text = text.replace(secret, MASK)
-    return text
+            start = text.find(secret)
+            while start >= 0:
+                yield start, start + len(secret)
+                start = text.find(secret, start + 1)
+        if CUT in text:
+            yield from begun_at_cuts(text, secret)
 
 
 def _tells(mark: Mark, text: str) -> bool:

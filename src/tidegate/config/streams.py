@@ -151,8 +151,9 @@ class StreamReader:
 
     def _defaults_of(self, stream: Node) -> Node:
         """The project's defaults below those of the stream's connection."""
-        source = stream.get("source") or self.defaults.get("source")
-        name = source.get("connection") if source is not None and isinstance(source.value, dict) else None
+        sources = (stream.get("source"), self.defaults.get("source"))
+        stated = (each.get("connection") for each in sources if each is not None and isinstance(each.value, dict))
+        name = next((each for each in stated if each is not None), None)
         entry = self.connections.items.get(str(name.value)) if name is not None else None
         own = entry.get(DEFAULTS) if entry is not None and isinstance(entry.value, dict) else None
         return self.defaults.updated(own.items) if own is not None else self.defaults

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tidegate.config.nodes import Node
 from tidegate.config.options import KIND
+from tidegate.core.keepalive import LIBPQ
 from tidegate.errors import ConfigError
 
 FLAG = "--trust-project"
@@ -74,10 +75,21 @@ _CATALOG = re.compile(
 )
 _CODE_HOOKS = frozenset({"dbt"})
 # Parameters of a catalog's URL: those of libpq, none of which the JDBC driver takes for a class.
-_LIBPQ = (
-    "sslmode sslrootcert sslcert sslkey application_name connect_timeout options target_session_attrs "
-    "channel_binding gssencmode keepalives tcp_user_timeout"
-)
+_LIBPQ = frozenset(
+    [
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "application_name",
+        "connect_timeout",
+        "options",
+        "target_session_attrs",
+        "channel_binding",
+        "gssencmode",
+        "keepalives",
+    ]
+).union(LIBPQ)
 
 
 def by_variable(environ: Mapping[str, str]) -> bool:
@@ -137,7 +149,7 @@ def _catalog(lake: Node) -> Iterator[ConfigError]:
             yield node.mark.error("is not an option of a catalog that is known to run no code", hint=HINT)
         if name in ("uri", "url") and not str(node.value).startswith("http"):
             words = {word for word, _ in parse_qsl(urlsplit(str(node.value)).query, keep_blank_values=True)}
-            if unknown := sorted(words - set(_LIBPQ.split())):
+            if unknown := sorted(words - _LIBPQ):
                 yield node.mark.error(f"has the parameter {unknown[0]!r}, which may load code", hint=HINT)
 
 

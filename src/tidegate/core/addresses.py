@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+from tidegate.errors import ConfigError
+
 PORTS = {"http": 80, "https": 443}
 
 
@@ -32,6 +34,31 @@ def in_the_clear(url: str) -> bool:
     """
     parts = urlsplit(url)
     return parts.scheme.lower() != "https" and not is_loopback(parts.hostname or "")
+
+
+def login_in_the_clear(url: str) -> bool:
+    """Whether the URL holds a login that others on the network can read when it is sent there.
+
+    Example:
+        >>> urls = ("http://me:x@broker:8081", "http://broker:8081", "https://me:x@broker", "http://me:x@127.0.0.1:8081")
+        >>> [login_in_the_clear(url) for url in urls]
+        [True, False, False, False]
+    """
+    return in_the_clear(url) and urlsplit(url).username is not None
+
+
+def refuse_clear_login(url: str, what: str, allowed: str) -> None:
+    """Raises ConfigError if the URL's login would be sent in the clear.
+
+    Args:
+        what: whose login it is.
+        allowed: what the user does to send it all the same.
+    """
+    if login_in_the_clear(url):
+        raise ConfigError(
+            f"{what} would be sent in the clear",
+            hint=f"Use https://; or, where everybody on the way may read it, {allowed}.",
+        )
 
 
 def origin(url: str) -> tuple[str, str, int | None]:

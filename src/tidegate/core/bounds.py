@@ -51,7 +51,14 @@ BoundRequest = TimeBound | SequenceBound
 
 
 def earlier(value: str, length: timedelta) -> str | None:
-    """The canonical text of the date or timestamp that lies this much before another; None where there is none."""
+    """The canonical text of the date or timestamp that lies this much before another; None where there is none.
+
+    Example:
+        >>> earlier("2025-01-02", timedelta(hours=1)), earlier("2001", timedelta(hours=1))
+        ('2025-01-01', None)
+    """
+    if value.lstrip("-").isdigit():  # a number has no time
+        return None
     try:
         if len(value) == DAY_LENGTH:
             # Part of a day is a day: the whole of it was one value.

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.core.addresses import refuse_clear_login
 from tidegate.core.ids import Connection
 from tidegate.errors import ConfigError
 
@@ -22,12 +23,20 @@ class ConnectorOptions:
         slot: the replication slot that it reads, of PostgreSQL; by default `tidegate_` and the prefix.
         publication: the publication that it reads, of PostgreSQL; by default the slot's name.
         url: the REST API of Kafka Connect, which `tidegate status` asks for the connector's state.
+        plain_http: send the login of that URL over http:// beyond this machine, where others may read it.
     """
 
     name: str | None = None
     slot: str | None = None
     publication: str | None = None
     url: str | None = field(default=None, repr=False)
+    plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        if self.url and not self.plain_http:
+            refuse_clear_login(
+                self.url, "connector: the login of Kafka Connect", "set `plain_http: true` beside `url:`"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +48,20 @@ class CapturedDatabase:
         settings: how it connects, without a password, and the modes in which no digit of a value is lost.
         order: the fields of `source` by which events are ordered, where a transform has to add them.
         namespace: of a table that is named alone.
+        within: what stands before a table's schema in the name of its topic.
         reads_slot: it needs a replication slot and a publication.
-        keeps_history: it keeps the history of the schema in a topic, and is a replica with a number of its own.
+        keeps_history: it keeps the history of the schema in a topic.
+        is_replica: it is a replica with a number of its own.
     """
 
     connector: str
     settings: Mapping[str, str]
     order: tuple[str, ...]
     namespace: str
+    within: tuple[str, ...] = ()
     reads_slot: bool = False
     keeps_history: bool = False
+    is_replica: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +87,8 @@ class CapturedTable:
     @property
     def prefix(self) -> str:
         """`topic.prefix` of the connector. Raises ConfigError where no connector would write to this topic."""
-        suffix = "".join(f".{re.sub(r'[^A-Za-z0-9._-]', '_', part)}" for part in self.table)
+        parts = (*self.database.within, *self.table)
+        suffix = "".join(f".{re.sub(r'[^A-Za-z0-9._-]', '_', part)}" for part in parts)
         if not self.topic.endswith(suffix) or self.topic == suffix:
             raise ConfigError(
                 f"Debezium writes changes of {'.'.join(self.table)} to a topic `PREFIX{suffix}`, not to {self.topic}",

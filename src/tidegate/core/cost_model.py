@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from statistics import median
 
+from tidegate.core.display import counted
+
 CHOICE = "choice"
 """The key of a position's state that holds the method of the load and its number of rows."""
 
@@ -80,10 +82,10 @@ class Estimate:
     measured: Cost | None = None
 
     def __str__(self) -> str:
-        text = f"{self.way}: about {self.seconds:.1f} s for {self.rows} rows"
+        text = f"{self.way}: about {self.seconds:.1f} s for {counted(self.rows, 'row')}"
         if self.measured is None:
             return f"{text} (a guess: not measured yet)"
-        return f"{text} (the last one took {self.measured.seconds:.1f} s for {self.measured.rows} rows)"
+        return f"{text} (the last one took {self.measured.seconds:.1f} s for {counted(self.measured.rows, 'row')})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ class Connection:
         kafka: Kafka brokers, `host:port` with commas between them.
         options: options of the Kafka client: `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, …
         registry: the URL of the schema registry that belongs to these brokers.
+        plain_http: send the login of the schema registry over http:// beyond this machine, where others may read it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Connection:
     kafka: str | None = None
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict, repr=False)
     registry: str | None = field(default=None, repr=False)
+    plain_http: bool = False
 
     @property
     def scheme(self) -> str:

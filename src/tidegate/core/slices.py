@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tidegate.core.display import counted
+
 WHOLE_LABEL = "everything"
 LAST_POINT = 0x10FFFF
 SURROGATES = range(0xD800, 0xE000)
@@ -88,7 +90,7 @@ class Keys:
     @property
     def label(self) -> str:
         """The slice's `extract_group_id`."""
-        return f"{len(self.values)} keys"
+        return counted(len(self.values), "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,7 @@ class Files:
     @property
     def label(self) -> str:
         """The slice's `extract_group_id`."""
-        return self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
+        return self.paths[0] if len(self.paths) == 1 else counted(len(self.paths), "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidegate.core.display import Shown
@@ -35,3 +36,25 @@ class TableFacts(Shown):
         words += [] if self.files is None or self.bytes is None else [f"files {self.files:,}, bytes {self.bytes:,}"]
         words += [f"partitioned by {', '.join(self.partition_by)}"] if self.partition_by else []
         return "; ".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAddress:
+    """Where an engine that is no part of the project finds a table. It holds no secret.
+
+    Args:
+        format: `iceberg` or `delta`.
+        catalog: the type of the lake's catalog; empty for a format that needs none.
+        warehouse: the lake's; None if its catalog decides.
+        path: the table's folder, or the newest metadata file of an Iceberg table whose catalog serves nobody else; None
+            where the catalog tells it, or there is no such table yet.
+        options: of the catalog and the store, without those that hold secrets.
+        logins: the names of these.
+    """
+
+    format: str
+    catalog: str
+    warehouse: str | None
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    logins: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import TableState
 from tidegate.core.position_state import EventFence
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.engine.publish import SideTable
 from tidegate.engine.stream import Stream
 from tidegate.spark.failures import translated
@@ -217,7 +217,7 @@ class Applied:
         events = self._every.where(f"{self._landed} AND {MARK} IS NULL")
         wanted = events if keys is None else dataframe_ops.of_keys(events, keys, self.plan.key)
         newest = dataframe_ops.latest(wanted, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
-        known = f"from_json({latest_events.KNOWN}, 'map<string, string>') AS {latest_events.KNOWN}"
+        known = f"from_json({latest_events.KNOWN}, 'map<string, string>', map({LONG_STRINGS})) AS {latest_events.KNOWN}"
         quoted = [Spark().quote(name) for name in self.plan.key]
         return newest.selectExpr(
             *quoted, f"{dataframe_ops.ORDER} AS {latest_events.APPLIED}", latest_events.WAS_DELETED, known

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate.config import Config
 from tidegate.core.changes import Action, Part
-from tidegate.core.display import Shown
+from tidegate.core.display import Shown, counted
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
@@ -236,7 +236,9 @@ def _asked(stream: Stream, context: RunContext) -> StreamTasks:
     tasks = _tasks(part for part in changes.parts if part.action is not Action.SKIP)
     large = [task for task in tasks if (task.rows or 0) > compared.max_rows]
     if large:
-        too_large = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
+        too_large = (
+            f"partition {large[0].extract_group_id} has {counted(large[0].rows or 0, 'row')}, more than max_rows: "
+        )
         tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{too_large}{compared.max_rows}")
     unknown = (UNKNOWN,) if recovered.loaded is not None and not ledger.entries else ()
     return StreamTasks(

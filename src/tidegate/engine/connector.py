@@ -30,6 +30,8 @@ IDENTITY = (
     "database.hostname",
     "database.port",
     "database.dbname",
+    "database.names",
+    "database.pdb.name",
     "schema.history.internal.kafka.topic",
 )
 """Settings with another value of which a connector reads another log, or from another place in it."""
@@ -93,7 +95,7 @@ def connector_of(streams: Sequence[Stream], name: str, password: str | None = No
         raise ConfigError(
             f"stream {name!r} reads no topic that a connector of Debezium fills, or does not say from which table",
             hint="A connector needs `source: {topic: …, envelope: debezium, database: …, table: …}`, where `database:` "
-            "is a connection to PostgreSQL, MariaDB or MySQL. A stream with `slot:` needs no connector.",
+            "is a connection to PostgreSQL, MariaDB, MySQL, SQL Server or Oracle. A stream with `slot:` needs none.",
         )
     if password is not None and not REFERENCE.fullmatch(password):
         raise ConfigError(
@@ -179,10 +181,11 @@ def _history(table: CapturedTable) -> dict[str, str]:
     """Where the history of the schema is kept, and the number of the replica that the connector is for the server."""
     kafka = table.brokers
     found = {
-        "database.server.id": str(10_000 + zlib.crc32(table.name.encode()) % 4_000_000_000),
         "schema.history.internal.kafka.bootstrap.servers": kafka.kafka or "",
         "schema.history.internal.kafka.topic": f"{table.prefix}.schema-history",
     }
+    if table.database.is_replica:
+        found["database.server.id"] = str(10_000 + zlib.crc32(table.name.encode()) % 4_000_000_000)
     options = {name: str(value) for name, value in kafka.options.items()}
     for client in ("producer", "consumer") if "security.protocol" in options else ():
         known: tuple[str, ...] = ("security.protocol", "sasl.mechanism")
@@ -230,14 +233,14 @@ def _shown(name: str, value: str | None) -> str | None:
     return "***" if value is not None and SECRET_NAME.search(name) and not REFERENCE.fullmatch(value) else value
 
 
-def apply(connector: Connector, url: str, *, confirmed: bool) -> list[Change]:
+def apply(connector: Connector, url: str, *, confirmed: bool, plain_http: bool = False) -> list[Change]:
     """Configures Kafka Connect, and returns what that changed; nothing is sent where nothing differs.
 
     Raises:
         ConfigError: events, or their meaning, might be lost by a change that is not confirmed.
         SourceError: Kafka Connect does not answer, or refuses the configuration; its reason is passed on.
     """
-    server = kafka_connect.KafkaConnect(url)
+    server = kafka_connect.KafkaConnect(url, plain_http=plain_http)
     after, found = changes(server.config(connector.name), connector)
     losing = [each for each in found if each.loses]
     if losing and not confirmed:

@@ -19,7 +19,7 @@ from tidegate.core.ports.hook import PublishedLoad, StatedHook, is_due
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import LoadResult
 from tidegate.engine.stream import Stream
-from tidegate.errors import HookFailed, LeaseHeld, TidegateError
+from tidegate.errors import ConfigError, EnvironmentMissing, HookFailed, LeaseHeld, TidegateError
 from tidegate.registry.hooks import HookRecord
 from tidegate.registry.values import RegisteredPosition
 
@@ -43,7 +43,11 @@ def due(stream: Stream, context: RunContext) -> tuple[StatedHook, ...]:
 def notes(stream: Stream, context: RunContext, *, changed: bool) -> tuple[str, ...]:
     """What `plan` says: every hook after a load, else those that are due; runs none."""
     hooks = stream.policies.after_publish if changed else due(stream, context)
-    when = "once the load is published" if changed else "since it has not succeeded for the table's last load"
+    when = (
+        "once a load that changed the table is published"
+        if changed
+        else "since it has not succeeded for the table's last load"
+    )
     return tuple(f"after_publish: {context.redact(each.hook.label)} will run, {when}" for each in hooks)
 
 
@@ -116,6 +120,7 @@ def _load(stream: Stream, stated: StatedHook, published: RegisteredPosition, don
         target=str(stream.target),
         load_id=published.position.load_id,
         version=published.snapshot,
+        published_at=published.recorded_at,
         rows=rows,
         verified=published.verified,
     )
@@ -143,6 +148,8 @@ def _tried(stated: StatedHook, context: RunContext, load: PublishedLoad, say: Sa
         say("" if not attempt else f", attempt {attempt + 1} of {stated.tries}")
         try:
             _once(stated, context, load)
+        except (ConfigError, EnvironmentMissing) as failed:
+            return failed  # no other try ends otherwise
         except TidegateError as failed:
             error = failed
         else:
@@ -176,13 +183,13 @@ def _once(stated: StatedHook, context: RunContext, load: PublishedLoad) -> None:
                 found = answers.get(timeout=max(min(LOOK, deadline - time.monotonic()), 0.001))
                 break
             if time.monotonic() > deadline:
-                raise HookFailed(f"{stated.hook.label}: it took longer than {seconds:g} s")
+                raise HookFailed(f"it took longer than {seconds:g} s")
     finally:
         ended.set()
     if isinstance(found, TidegateError):
         raise found
     if found is not None:
-        raise HookFailed(f"{stated.hook.label}: {type(found).__name__}") from found
+        raise HookFailed(type(found).__name__) from found
 
 
 def _sleep(seconds: float, context: RunContext) -> None:

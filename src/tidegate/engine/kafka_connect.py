@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from tidegate.core.addresses import refuse_clear_login
 from tidegate.core.connector import ConnectorState
+from tidegate.core.cutting import cut, first_line
 from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 
@@ -18,20 +20,23 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 ABSENT = 404
+LONGEST_REFUSAL = 1000
 
 
 class KafkaConnect:
     """The workers behind a URL, which may hold a login.
 
     Raises:
-        ConfigError: it is no URL.
+        ConfigError: it is no URL, or its login would be sent in the clear.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, plain_http: bool = False) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError("Kafka Connect needs a URL", hint="Use --apply http://HOST:8083.")
-        self._login = (parts.username or "", parts.password or "") if parts.username else None
+        if not plain_http:
+            refuse_clear_login(url, "the login of Kafka Connect", "add --plain-http")
+        self._login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
         self.label = f"Kafka Connect at {self._url}"
 
@@ -52,8 +57,9 @@ class KafkaConnect:
             return None
         parts = [answer.get("connector") or {}, *(answer.get("tasks") or ())]
         worst = next((each for each in parts if each.get("state") != "RUNNING"), parts[0])
-        trace = str(worst.get("trace") or "").strip().splitlines()
-        return ConnectorState(name=name, state=str(worst.get("state")), reason=trace[0][:300] if trace else None)
+        trace = str(worst.get("trace") or "").strip()
+        reason = first_line(trace) if trace else None
+        return ConnectorState(name=name, state=str(worst.get("state")), reason=reason)
 
     def _ask(self, method: str, path: str, body: Any = None, secrets: list[str] | None = None) -> Any:
         import requests  # noqa: PLC0415 - 0.1 s, and few commands ask
@@ -85,7 +91,7 @@ class KafkaConnect:
             reason = ""
         for secret in filter(None, secrets):
             reason = reason.replace(secret, "***")
-        said = " ".join(reason.split())[:1000] or "no reason"
+        said = cut(" ".join(reason.split()), LONGEST_REFUSAL) or "no reason"
         return SourceRefused(
             f"{self.label} refuses with {answer.status_code}: {said}",
             hint="Correct what it names, or its login; then run `tidegate connector STREAM` again.",

@@ -66,5 +66,5 @@ def _with_connector(status: StreamStatus, stream: Stream) -> StreamStatus:
     table = stream.source.captured
     if table is None or table.options.url is None:
         return status
-    found = KafkaConnect(table.options.url).state(table.name)
+    found = KafkaConnect(table.options.url, plain_http=table.options.plain_http).state(table.name)
     return replace(status, connector=found or ConnectorState(name=table.name, state="MISSING"))

@@ -53,6 +53,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
 
 
 def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
+    work.context.sessions.launch(small=read.is_small(work, changes))
     planned = plan.plan(work, changes, save=work.context.save)
     kind = "load" if changes.grouping is None else "load_partition"
     labels = [part.label for part in planned.plan.changes.slices]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Latest, RestoredRows
+from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import LOADED
 from tidegate.core.plan import LoadPlan, Mode
@@ -96,7 +97,8 @@ def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked
     source = source if level is VerifyLevel.MOVED else Fingerprint(rows=source.rows)
     if source != table:
         raise VerifyFailed(
-            f"stream {plan.stream.name!r}: rows restored from files loaded earlier differ: {source.rows} rows at the "
+            f"stream {plan.stream.name!r}: rows restored from files loaded earlier differ: "
+            f"{counted(source.rows, 'row')} at the "
             f"source, {table.rows} in {plan.stream.target}",
             load_id=plan.load_id,
         )

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.rules import RuleViolation
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position
+from tidegate.engine import damaged_files
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification.proof import Verdict
@@ -201,6 +203,7 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
 
 def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> LoadResult:
     """The result of a load that ended with an error."""
+    error = damaged_files.named(stream, error)
     log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
     result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
     if isinstance(error, LeaseHeld):
@@ -267,7 +270,8 @@ def combined(results: Sequence[LoadResult], changes: ChangeSet) -> LoadResult:
     if not failed or failed[0].error is None:
         return together
     first = failed[0].error
-    message = f"{len(failed)} of {len(changes.slices)} partitions were not loaded, the others were; {first.message}"
+    every = counted(len(changes.slices), "partition")
+    message = f"{len(failed):,} of {every} were not loaded, the others were; {first.message}"
     return replace(together, result=failed[0].result, error=replace(first, message=message))
 
 

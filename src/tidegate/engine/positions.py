@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.display import Shown
+from tidegate.core.display import Shown, counted
 from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
@@ -211,7 +211,8 @@ def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe,
         unseen = f", or adopt it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
         what = "rows" if source.rows != target.rows else "values"
         raise VerifyFailed(
-            f"the table of stream {stream.name!r} differs from its source: other {what}, {source.rows} rows at the "
+            f"the table of stream {stream.name!r} differs from its source: other {what}, "
+            f"{counted(source.rows, 'row')} at the "
             f"source and {target.rows} in {stream.target}; nothing was adopted",
             hint=f"Run a full refresh with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
         )

@@ -23,7 +23,7 @@ from tidegate.core.position import Position
 from tidegate.core.schema import FOLLOWED, Schema, compare
 from tidegate.core.slices import Everything
 from tidegate.engine.reconcile import next_sequence
-from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError
+from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError, WriteError
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ def publish(lake: Format, target: Target, plan: LoadPlan, staging: Staging) -> R
     try:
         return staging.publish()
     except (CommitConflict, CommitUnknown) as error:
-        table = lake.state(target, plan.uid)
+        try:
+            table = lake.state(target, plan.uid)
+        except WriteError:
+            raise error from None  # nobody can be asked
         if table.position is not None and table.position.load_id == plan.load_id:
             return staging.receipt()
         if table.position != plan.since:

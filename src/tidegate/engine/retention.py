@@ -231,7 +231,8 @@ def _guard(stream: Stream, context: RunContext, dropped: int, every: int, kept: 
     most = limited.most(every)
     if most is not None and dropped > most:
         raise DeleteFuse(
-            f"stream {stream.name!r}: `retain:` would drop {dropped} of {every} rows of {stream.target}, those before "
+            f"stream {stream.name!r}: `retain:` would drop {dropped:,} of {counted(every, 'row')} of "
+            f"{stream.target}, those before "
             f"{kept.begin}; one maintenance may delete at most {most} ({limited.limit})",
             hint=f"Check the rule and the clock; if these rows are to go, allow it once: `tidegate maintain "
             f"{stream.name} --allow-deletes`.",

@@ -16,9 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from tidegate.core.cutting import first_line
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.report import RunReport
-from tidegate.engine import hooks, load, loads
+from tidegate.engine import clear_connections, damaged_files, hooks, load, loads
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import acquire
@@ -27,7 +28,7 @@ from tidegate.engine.outcome import LoadResult, combine_consecutive, failure, in
 from tidegate.engine.retries import retrying
 from tidegate.engine.run_log import RunLog
 from tidegate.engine.stream import Stream
-from tidegate.errors import InternalError, RegistryError, TidegateError, interrupted
+from tidegate.errors import CommitUnknown, InternalError, RegistryError, TidegateError, WriteError, interrupted
 from tidegate.registry.leases import Lease
 from tidegate.spark.failures import told_as_lost
 
@@ -53,6 +54,7 @@ def run_streams(
     fail_fast: bool = False,
 ) -> RunReport:
     """Runs each stream once, up to `parallel` at a time; with `fail_fast` none starts after the first failure."""
+    clear_connections.warn(streams)
     started = context.now()
     failed, halted = threading.Event(), threading.Event()
     context = replace(context, interrupted=halted.is_set)
@@ -175,17 +177,39 @@ def _outcome(stream: Stream, done: LoadResult, journal: Journal, began: float) -
 
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     failed_before = journal.broken
+    unknown: list[CommitUnknown] = []
+
+    def load_once() -> LoadResult:
+        try:
+            return _load(stream, context, lease, journal)
+        except CommitUnknown as error:
+            unknown[:] = [error]
+            raise
+        except WriteError as error:
+            if unknown and journal.plan is None:  # the table could not be asked whether it shows the load
+                raise unknown[0] from error
+            raise
 
     def again(why: str, wait: float) -> None:
         journal.broken = failed_before  # the next attempt looks at the rows once more
         journal.retry(context.redact(why), wait)
 
     try:
-        return retrying(again)(told_as_lost()(load.run), stream, context, lease, journal)
+        return retrying(again)(told_as_lost()(load_once))
     except Exception as error:  # the border of a stream: a bug must not take the others down
         if interrupted(error) or context.interrupted():
             raise KeyboardInterrupt from error
         return _failed(stream, error, context)
+
+
+def _load(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
+    """One load. A damaged file of the table is recognized here, as no further attempt would help."""
+    try:
+        return load.run(stream, context, lease, journal)
+    except TidegateError as error:
+        if not error.retryable or (found := damaged_files.named(stream, error)) is error:
+            raise
+        raise found from error
 
 
 def _failed(stream: Stream, error: Exception, context: RunContext) -> LoadResult:
@@ -195,11 +219,6 @@ def _failed(stream: Stream, error: Exception, context: RunContext) -> LoadResult
     wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
     wrapped.__cause__ = error
     return failure(stream, wrapped, context.redact)
-
-
-def first_line(error: BaseException) -> str:
-    """What fits on one line of an error that is not ours."""
-    return (str(error).strip().splitlines() or ["no message"])[0][:300]
 
 
 def _seconds(journal: Journal, began: float) -> dict[str, float]:

@@ -111,8 +111,8 @@ class VerificationReport(StreamReport[Verification]):
         if stream.error is not None or stream.equal:
             return stream.error.to_error() if stream.error else None
         return VerifyFailed(
-            f"stream {stream.stream!r}: table and source differ ({stream.source_rows} rows at the source, "
-            f"{stream.target_rows} in the table)",
+            f"stream {stream.stream!r}: table and source differ ({counted(stream.source_rows or 0, 'row')} at the "
+            f"source, {stream.target_rows or 0:,} in the table)",
             hint=f"Count the rows with `tidegate verify {stream.stream} --level rows`, repair them with `--repair`.",
         )
 
@@ -231,7 +231,7 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
             source, table = difference.fingerprints
             payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}
         payload |= {"slices_different": difference.buckets}
-        tell(f"{difference.source_rows:,} rows at the source, {difference.target_rows:,} in {stream.target}")
+        tell(f"{counted(difference.source_rows, 'row')} at the source, {difference.target_rows:,} in {stream.target}")
     return difference
 
 
@@ -292,7 +292,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         state=state,
         loaded_through=since.loaded_through,
         rows=keys,
-        reason=f"{keys} keys differ between source and table",
+        reason=f"{counted(keys, 'key', 'differ')} between source and table",
     )
     found = PlanInputs(
         table=work.recovered.table,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import FrameType
 
+from tidegate.core.cutting import first_line
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.policies.schedule import Agenda, Schedule
@@ -23,7 +24,7 @@ from tidegate.engine import loads
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import ignore
 from tidegate.engine.maintenance.maintain import StreamUpkeep, maintain_stream
-from tidegate.engine.run import first_line, new_run_id, run_stream
+from tidegate.engine.run import new_run_id, run_stream
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, InternalError, TidegateError
 

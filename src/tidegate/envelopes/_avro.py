@@ -53,10 +53,11 @@ def fetched(url: str, numbers: Sequence[int]) -> dict[int, str]:
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
+    opener = urllib.request.build_opener(_NoRedirect) if headers else urllib.request.build_opener()
     for number in numbers:
         request = urllib.request.Request(f"{where}/schemas/ids/{number}", headers=headers)  # noqa: S310 - the project's
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310 - as above
+            with opener.open(request, timeout=TIMEOUT) as answer:
                 body = json.loads(answer.read())
         except urllib.error.HTTPError as error:
             if error.code == 404:
@@ -68,6 +69,13 @@ def fetched(url: str, numbers: Sequence[int]) -> dict[int, str]:
             raise SourceError(f"schema {number} of the registry is not a self-contained Avro schema")
         found[number] = str(body["schema"])
     return found
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows nowhere: a redirect would take the login along, to whatever host it names."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def number_of(message: bytes | None) -> int | None:

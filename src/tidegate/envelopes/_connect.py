@@ -50,6 +50,9 @@ PLAIN: Mapping[str, Type] = {
     "int8": types.INT,
     "string": types.TEXT,
 }
+UNSIGNED = "BIGINT UNSIGNED"
+PROPAGATED = "__debezium.source.column.type"
+"""The parameter by which a connector tells the database's own type, where it is asked to."""
 IN_ARRAYS = (types.BOOLEAN, types.INT, types.BIGINT, types.TEXT, types.UUID)
 
 WAYS: Mapping[Kind, tuple[str, ...]] = {
@@ -171,6 +174,8 @@ def type_of(field: Mapping[str, Any]) -> Type:
     parameters = field.get("parameters") or {}
     if name == "Decimal":
         return _decimal(parameters)
+    if _is_unsigned(field):
+        return decimal(20, 0)
     if kind == "array":
         element = type_of(field.get("items") or {})
         return array(element) if element in IN_ARRAYS else types.JSON
@@ -260,5 +265,13 @@ def _decimal(parameters: Mapping[str, Any]) -> Type:
     return decimal(precision, scale) if precision <= 38 else types.TEXT
 
 
+def _is_unsigned(field: Mapping[str, Any]) -> bool:
+    """Whether it is a number without a sign in one with a sign, where the greater half is negative."""
+    parameters = field.get("parameters") or {}
+    return field.get("type") == "int64" and str(parameters.get(PROPAGATED)).upper() == UNSIGNED
+
+
 def _native(field: Mapping[str, Any]) -> str:
+    if _is_unsigned(field):
+        return UNSIGNED.lower()
     return str(field.get("name") or field.get("type") or "")

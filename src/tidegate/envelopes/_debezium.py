@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tidegate.core import schema as types
 from tidegate.core.log import VALUE
-from tidegate.core.schema import Schema
-from tidegate.dialects.spark import Spark, json_text
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.spark import LONG_STRINGS, Spark, json_text
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _events as events
 from tidegate.envelopes import _origin as origin
+from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,17 +30,51 @@ WHOLE = (
     f"struct<schema: struct<fields: array<struct<field: string, fields: array<{events.FIELD}>>>>, "
     f"payload: struct<{EVENT}>, {EVENT}, {events.CORRUPT}: string>"
 )
+LONGEST_LOOKED_UP = 20_000_000
+"""Characters of the longest string of which `get_json_object` knows."""
 OPERATIONS = ("c", "u", "d", "r", "t")
+
+ID, DOCUMENT = "id", "document"
+DOCUMENTS = Schema(
+    columns=(Column(name=ID, type=types.TEXT, nullable=False), Column(name=DOCUMENT, type=types.JSON)),
+)
+"""What the documents of a collection of MongoDB become."""
+MONGODB = "coalesce(source.connector = 'mongodb', false)"
 
 
 def schema_of(values: Sequence[bytes | None], columns: Mapping[str, str], table: Schema | None) -> Schema:
     """The columns that the messages' own schemas tell, else those of the table, else those that are stated.
 
+    Of documents they are `DOCUMENTS`.
+
     Raises:
-        ConfigError: neither tells; the hint says what to write.
+        ConfigError: neither tells, or a column is written in a way that keeps no exact value.
     """
-    messages = [fields for each in values if (fields := connect.fields_of(connect.loaded(each), "after", "before"))]
+    read = [connect.loaded(each) for each in values]
+    connector = next((found for each in reversed(read) if (found := origin.connector_of(each))), None)
+    if connector == "mongodb":
+        if columns:
+            raise ConfigError(
+                "the documents of MongoDB have no columns: they become `id` and `document`",
+                hint="Remove `columns:` from `envelope:`, and take fields out of `document` where it is queried.",
+            )
+        return DOCUMENTS
+    messages = [fields for each in read if (fields := connect.fields_of(each, "after", "before"))]
+    if connector == "oracle":
+        _refuse_durations(messages, columns)
     return connect.schema_of(messages, columns, table)
+
+
+def _refuse_durations(messages: Sequence[Sequence[Mapping[str, Any]]], columns: Mapping[str, str]) -> None:
+    fields = [field for each in messages[-1:] for field in each if field.get("field") not in columns]
+    column = next((each["field"] for each in fields if connect.short(each.get("name")) == "MicroDuration"), None)
+    if column is not None:
+        raise ConfigError(
+            f"column {column!r} is an interval written as a number, in which a month is 30.4 days",
+            hint="Set `interval.handling.mode=string` in the connector, or take the number by "
+            f"`envelope: {{columns: {{{column}: bigint}}}}`.",
+            column=column,
+        )
 
 
 def table_of(values: Sequence[bytes | None]) -> str | None:
@@ -64,11 +100,14 @@ class ReadOptions:
         table: whose events are taken, the others are left out; None for all.
         only: of which table every event has to be, or it is refused; None where nobody knows.
         ways: how values are written.
+        lob_enabled, wall_clock: see `debezium.Debezium`.
     """
 
     table: str | None
     only: str | None
     ways: events.Encodings
+    lob_enabled: bool
+    wall_clock: bool
 
 
 def events_of(messages: DataFrame, schema: Schema, reading: ReadOptions) -> DataFrame:
@@ -94,13 +133,16 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
         f"WHEN {_foreign_table(reading)} THEN 'it is of a different table than the newest event; choose one with "
         f"`table:`' "
+        f"WHEN {MONGODB} THEN {_refused_document(reading)} "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') END",
         deleted=_is_delete("op"),
         clears="coalesce(op = 't', false)",
-        fresh="coalesce(op IN ('c', 'r'), false)",
+        fresh=fresh(_source("connector"), lob_enabled=reading.lob_enabled),
+        unlogged=events.unlogged(_source("connector")),
         place=origin.order(_source, "op", "number"),
-        written=_written("op"),
+        # Whether a value is a number is the same in the whole event.
+        written=f"coalesce({_written('op')}, CASE WHEN length(text) > {LONGEST_LOOKED_UP} THEN text END)",
     )
 
 
@@ -111,15 +153,48 @@ def _parts() -> list[str]:
         f"coalesce(whole.payload.{name}, whole.{name})" for name in ("op", "source", "after", "transaction")
     )
     fields = ", ".join(f"{events.field('whole.schema.fields', part)}.fields" for part in ("after", "before"))
+    plain = f"coalesce({after}, from_json({json_text.marked(_written(op))}, '{events.ROW}', map({LONG_STRINGS})))"
     return [
         f"{op} AS op",
         f"{source} AS source",
         f"{transaction}.total_order AS number",
         f"coalesce({fields}) AS fields",
-        # MongoDB's rows are JSON in a text, which is no object yet.
-        f"coalesce({after}, from_json({json_text.marked(_written(op))}, '{events.ROW}')) AS row",
+        f"CASE WHEN {source}.connector = 'mongodb' THEN {_document(op)} ELSE {plain} END AS row",
         f"{events.UNFIT} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
     ]
+
+
+def fresh(connector: str, *, lob_enabled: bool) -> str:
+    """Whether a placeholder in an event stands for a value that nobody can know; `connector` is an expression.
+
+    A connector of Oracle that captures no LOB writes the placeholder for each of them, changed or not.
+    """
+    unknown = "coalesce(op IN ('c', 'r'), false)"
+    return unknown if lob_enabled else f"({unknown} OR coalesce(op = 'u' AND {connector} = 'oracle', false))"
+
+
+def _document(op: str) -> str:
+    """The row of a document: its `_id` as the message's key writes it, and all of it."""
+    document = f"if({_is_delete(op)}, {events.NOTHING}, {_looked_up('after')})"
+    return f"map('{ID}', get_json_object({events.KEY_ROW}, '$.id'), '{DOCUMENT}', {document})"
+
+
+def _refused_document(reading: ReadOptions) -> str:
+    """Why an event of a document cannot be taken; NULL for one that can."""
+    document = f"row['{DOCUMENT}']"
+    clock = "false" if reading.wall_clock else f"op <> 'r' AND try_cast({_source('ts_ms')} AS bigint) % 1000 <> 0"
+    return (
+        f"CASE WHEN row['{ID}'] IS NULL THEN 'its message has no key with the `id` of the document' "
+        f"WHEN op <> 'd' AND {document} IS NULL THEN 'it has no document; the connector has to write it whole "
+        f"(`capture.mode.full.update.type=post_image`)' "
+        f"WHEN op <> 'd' AND NOT ({_is_object(document)}) THEN 'its document is not a JSON object' "
+        f"WHEN {clock} THEN 'only a server clock orders it, which may go back (`wall_clock: true` in `envelope:` "
+        f"trusts it)' END"
+    )
+
+
+def _is_object(text: str) -> str:
+    return f"startswith(ltrim({text}), '{{') AND {json_text.one_document(text)}"
 
 
 def _is_logical_message() -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
+from tidegate.dialects.spark import LONG_STRINGS
 from tidegate.dialects.spark.exact_text import TextRules
 from tidegate.dialects.spark.exact_text import exact as exact_text
 from tidegate.dialects.spark.json_text import marked, unmarked
@@ -218,7 +219,7 @@ def _time(of: Encoded) -> str:
 def _array(element: Type, of: Encoded) -> str:
     one = value(Column(name="element", type=element), Encoded(raw="x", type="'string'", name="''"))
     whole = f"CASE WHEN exists(a, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL ELSE transform(a, x -> {one}) END"
-    listed = f"transform(from_json({marked(of.raw)}, 'array<string>'), y -> {unmarked('y')})"
+    listed = f"transform(from_json({marked(of.raw)}, 'array<string>', map({LONG_STRINGS})), y -> {unmarked('y')})"
     return let(listed, "a", whole)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, RAW, REFUSED, UNKNOWN, VALUE
 from tidegate.core.schema import Column, Schema, Type
-from tidegate.dialects.spark import Spark, json_text
+from tidegate.dialects.spark import LONG_STRINGS, Spark, json_text
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes._decode import Encoded, value
@@ -30,7 +30,7 @@ ROW = "map<string, string>"
 """A row: its values by their names as JSON has them, strings without their quotes."""
 
 MARKED = f'"{json_text.MARK}'
-OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
+OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}', {LONG_STRINGS})"
 UNFIT = f"whole.{CORRUPT} IS NOT NULL"
 """Whether anything in a message has not the shape that was asked for, as all of what is no JSON."""
 NO_OBJECT = "'it is not a complete JSON object'"
@@ -55,6 +55,7 @@ class DecodedEventColumns:
         refused: why the event cannot be taken; NULL for one that can.
         deleted, clears: whether it deletes its row, or all rows.
         fresh: whether nothing is known of the row but this event.
+        unlogged: why a value is missing that the database did not log, where that cannot be borne.
         place: its order.
         written: its row as JSON, which few values have to be looked up in.
     """
@@ -63,6 +64,7 @@ class DecodedEventColumns:
     deleted: str
     clears: str
     fresh: str
+    unlogged: str
     place: str
     written: str
 
@@ -178,7 +180,10 @@ def _taken(
     raws = [f"row[{Spark().string(column.name)}]" for _, column in columns]
     held = [f"coalesce({raw} IN ({_holders(unavailable)}), false)" for raw in raws]
     # A row that only changed has its value elsewhere; one whose key changed has it under a key that is gone.
-    unlogged = " ".join(f"WHEN {held[n]} THEN {Spark().string(_unlogged(column))}" for n, column in columns)
+    unlogged = " ".join(
+        f"WHEN {held[n]} THEN concat({Spark().string(f'column {column.name}: ')}, {expressions.unlogged})"
+        for n, column in columns
+    )
     absent = [f"{raw} IS NULL AND {_absent(column)}" for raw, (_, column) in zip(raws, columns, strict=True)]
     unknown = [f"{held[n]} OR {absent[n]}" for n, _ in columns]
     listed = ", ".join(f"if({unknown[n]}, {Spark().string(column.name)}, NULL)" for n, column in columns)
@@ -246,8 +251,14 @@ def _type_mismatch(column: Column) -> str:
     return f"column {column.name}: its value does not fit {column.type}"
 
 
-def _unlogged(column: Column) -> str:
-    return f"column {column.name}: the database did not log its value when the key changed (REPLICA IDENTITY FULL does)"
+def unlogged(connector: str) -> str:
+    """Why a placeholder cannot be borne; an expression, as `connector` is."""
+    others = "'the database did not log its value when the key changed (REPLICA IDENTITY FULL does)'"
+    oracle = (
+        "'its value is missing; the connector has to capture it (`lob.enabled=true`) and the envelope to know that "
+        "(`lob_enabled: true`)'"
+    )
+    return f"if({connector} = 'oracle', {oracle}, {others})"
 
 
 def _holders(unavailable: str) -> str:

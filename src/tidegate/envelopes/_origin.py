@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from tidegate.dialects.spark import Spark
 from tidegate.spark.sql import padded
@@ -33,6 +34,7 @@ FIELDS = (
     "sequence",
     "ssn",
     "table",
+    "txSeq",
 )
 """What is looked at in an event's `source`."""
 
@@ -40,7 +42,11 @@ RARE = ("lsn", "ts_ms")
 """What every event has there and few connectors are asked for."""
 
 
-def order(field: Callable[[str], str], operation: str, index: str) -> str:
+Field = Callable[[str], str]
+"""Gives the expression of a field of an event's `source`, a text."""
+
+
+def order(field: Field, operation: str, index: str) -> str:
     """The order of an event as a text; NULL where its `source` does not tell it.
 
     A row of a snapshot stands below every event that was streamed: the log goes on where the snapshot began, so that
@@ -51,43 +57,61 @@ def order(field: Callable[[str], str], operation: str, index: str) -> str:
         operation: Debezium's `op`.
         index: of the event in its transaction, a text; NULL where nobody counts.
     """
+    own = (
+        f"CASE WHEN {field('connector')} = 'postgresql' THEN {_postgresql(field)} "
+        f"WHEN {field('connector')} IN ('mysql', 'mariadb') THEN {_binlog(field)} "
+        f"WHEN {field('connector')} IN ('sqlserver', 'db2') THEN {_lsn(field, operation)} "
+        f"WHEN {field('connector')} = 'oracle' THEN {_scn(field, operation)} "
+        f"WHEN {field('connector')} = 'mongodb' THEN {_oplog(field)} END"
+    )
+    # A key that changed is a delete and an insert of one place in the log, in this order; that of a document of MongoDB
+    # never changes, and what one of its transactions did to a document has one place, in whatever order.
+    last = f"if({operation} = 'd' AND {field('connector')} <> 'mongodb', '0', '1')"
+    streamed = f"if({operation} = 'r', '0', '1')"
+    return joined(streamed, own, _number(f"coalesce({index}, '0')"), last)
 
-    def number(text: str) -> str:
-        # Nearly every number is a bigint, and as that it is cast much faster.
-        kinds = ("bigint", "decimal(20,0)")
-        return padded(f"coalesce({', '.join(f'CAST(try_cast({text} AS {kind}) AS string)' for kind in kinds)})", DIGITS)
 
-    # The last commit before the event, then the event itself: rows that were written together share the latter.
+def _number(text: str) -> str:
+    # Nearly every number is a bigint, and as that it is cast much faster.
+    kinds = ("bigint", "decimal(20,0)")
+    return padded(f"coalesce({', '.join(f'CAST(try_cast({text} AS {kind}) AS string)' for kind in kinds)})", DIGITS)
+
+
+def _postgresql(field: Field) -> str:
+    """The last commit before the event, then the event itself: rows that were written together share the latter."""
     first, own = _two(field("sequence"))
     before = f"coalesce({first}, '0')"
-    postgresql = joined(
-        f"if({field('sequence')} IS NULL, NULL, {number(before)})",
-        number(f"coalesce({own}, {field('lsn')})"),
+    return joined(
+        f"if({field('sequence')} IS NULL, NULL, {_number(before)})",
+        _number(f"coalesce({own}, {field('lsn')})"),
     )
+
+
+def _binlog(field: Field) -> str:
     file = f"regexp_extract({field('file')}, '([0-9]+)$', 1)"
-    binlog = joined(number(file), number(field("pos")), number(f"coalesce({field('row')}, '0')"))
-    # Hexadecimal digits of one width; a row of a snapshot has no change.
+    return joined(_number(file), _number(field("pos")), _number(f"coalesce({field('row')}, '0')"))
+
+
+def _lsn(field: Field, operation: str) -> str:
+    """Hexadecimal digits of one width; a row of a snapshot has no change."""
     change = f"if({operation} = 'r', coalesce({field('change_lsn')}, ''), {field('change_lsn')})"
-    lsn = joined(
-        f"lower({field('commit_lsn')})", f"lower({change})", number(f"coalesce({field('event_serial_no')}, '0')")
+    serial = _number(f"coalesce({field('event_serial_no')}, '0')")
+    return joined(f"lower({field('commit_lsn')})", f"lower({change})", serial)
+
+
+def _scn(field: Field, operation: str) -> str:
+    """Changes of a transaction share its SCN: which of them came first, the redo record or their number tells."""
+    within = f"coalesce(lower(trim({field('rs_id')})), {_number(field('txSeq'))})"
+    return joined(
+        _number(f"coalesce({field('commit_scn')}, if({operation} = 'r', {field('scn')}, NULL))"),
+        f"coalesce({field('lcr_position')}, {_number(field('scn'))})",
+        f"coalesce({within}, if({operation} = 'r' OR {field('lcr_position')} IS NOT NULL, '', NULL))",
+        _number(f"coalesce({field('ssn')}, '0')"),
     )
-    scn = joined(
-        number(f"coalesce({field('commit_scn')}, if({operation} = 'r', {field('scn')}, NULL))"),
-        f"coalesce({field('lcr_position')}, {number(field('scn'))})",
-        f"coalesce(trim({field('rs_id')}), '')",
-        number(f"coalesce({field('ssn')}, '0')"),
-    )
-    oplog = joined(number(field("ts_ms")), number(f"coalesce({field('ord')}, '0')"))
-    own = (
-        f"CASE WHEN {field('connector')} = 'postgresql' THEN {postgresql} "
-        f"WHEN {field('connector')} IN ('mysql', 'mariadb') THEN {binlog} "
-        f"WHEN {field('connector')} IN ('sqlserver', 'db2') THEN {lsn} "
-        f"WHEN {field('connector')} = 'oracle' THEN {scn} WHEN {field('connector')} = 'mongodb' THEN {oplog} END"
-    )
-    # A key that changed is a delete and an insert of one place in the log, in this order.
-    last = f"if({operation} = 'd', '0', '1')"
-    streamed = f"if({operation} = 'r', '0', '1')"
-    return joined(streamed, own, number(f"coalesce({index}, '0')"), last)
+
+
+def _oplog(field: Field) -> str:
+    return joined(_number(field("ts_ms")), _number(f"coalesce({field('ord')}, '0')"))
 
 
 def _two(array: str) -> tuple[str, str]:
@@ -109,7 +133,7 @@ def joined(*parts: str) -> str:
     return "concat(" + ", ' ', ".join(parts) + ")"
 
 
-def table(field: Callable[[str], str]) -> str:
+def table(field: Field) -> str:
     """`database.schema.table` of an event, without what its connector does not have; `field` as of `order`."""
     return f"concat_ws('.', {field('db')}, {field('schema')}, coalesce({field('table')}, {field('collection')}))"
 
@@ -138,11 +162,22 @@ def is_called(name: str, table: str) -> bool:
     return re.fullmatch(r"(.*\.)?" + ".*".join(map(re.escape, name.split("*"))), table, re.DOTALL) is not None
 
 
-def table_of(message: object) -> str | None:
-    """The same of a message as JSON gives it; None where it tells none."""
+def connector_of(message: object) -> str | None:
+    """The connector that wrote a message; None where it tells none."""
+    source = _source_of(message)
+    return source["connector"] if source and isinstance(source.get("connector"), str) else None
+
+
+def _source_of(message: object) -> dict[str, Any] | None:
     payload = message.get("payload", message) if isinstance(message, dict) else None
     source = payload.get("source") if isinstance(payload, dict) else None
-    if not isinstance(source, dict):
+    return source if isinstance(source, dict) else None
+
+
+def table_of(message: object) -> str | None:
+    """The table of a message as JSON gives it; None where it tells none."""
+    source = _source_of(message)
+    if source is None:
         return None
     names = (source.get("db"), source.get("schema"), source.get("table") or source.get("collection"))
     return ".".join(name for name in names if isinstance(name, str))

@@ -28,6 +28,8 @@ class Debezium(MessageEnvelope):
         table: take only the events of this table, `*` for any text; unless given, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
         unavailable: the placeholder of a value that the database did not log (`unavailable.value.placeholder`).
+        lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
+        wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
         known: schemas that messages are known to carry, so that they are read faster.
     """
@@ -37,6 +39,8 @@ class Debezium(MessageEnvelope):
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
+    lob_enabled: bool = False
+    wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
@@ -66,7 +70,13 @@ class Debezium(MessageEnvelope):
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
         ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
-        reading = debezium.ReadOptions(table=self.table, only=self.only, ways=ways)
+        reading = debezium.ReadOptions(
+            table=self.table,
+            only=self.only,
+            ways=ways,
+            lob_enabled=self.lob_enabled,
+            wall_clock=self.wall_clock,
+        )
         return debezium.events_of(messages, schema, reading)
 
     @property

@@ -36,6 +36,8 @@ class DebeziumAvro(MessageEnvelope):
         table: take only the events of this table, `*` for any text; unless given, all events must be of one table.
         columns: exact types by name, which win over those of the schema: `{amount: "decimal(10,2)"}`.
         unavailable: the placeholder of a value that the database did not log (`unavailable.value.placeholder`).
+        lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
+        wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
         registry: the URL of the registry; that of the connection unless given.
     """
@@ -46,6 +48,8 @@ class DebeziumAvro(MessageEnvelope):
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
+    lob_enabled: bool = False
+    wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
     registry: str | None = field(default=None, metadata={"given": True}, repr=False)
 
@@ -103,7 +107,13 @@ class DebeziumAvro(MessageEnvelope):
             avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
         )
         ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=known)
-        reading = debezium.ReadOptions(table=self.table, only=self.only, ways=ways)
+        reading = debezium.ReadOptions(
+            table=self.table,
+            only=self.only,
+            ways=ways,
+            lob_enabled=self.lob_enabled,
+            wall_clock=self.wall_clock,
+        )
         return debezium.events_of(decoded, schema, reading)
 
     @property

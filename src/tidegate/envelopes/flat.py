@@ -13,7 +13,7 @@ from tidegate.core.log import KEY, ORIGIN, Message
 from tidegate.core.ports.envelope import MessageEnvelope, TransactionMarkers
 from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
 from tidegate.envelopes import _events as events
@@ -45,6 +45,7 @@ class Flat(MessageEnvelope):
         table: take only the events of this table; unless given, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
         unavailable: the placeholder of a value that the database did not log.
+        lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
         prefix: the prefix of the added fields (`add.fields.prefix`); no column of the table may begin with it.
         connector: the connector that wrote the events, if no field names it: `postgresql`, `mysql`, …
         known: schemas that messages are known to carry, so that they are read faster.
@@ -55,6 +56,7 @@ class Flat(MessageEnvelope):
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
+    lob_enabled: bool = False
     prefix: str = "__"
     connector: str | None = None
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
@@ -98,7 +100,7 @@ class Flat(MessageEnvelope):
         parsed = events.parsed(messages, WHOLE, PARTS, self.known)
         text = "if(fields IS NULL, text, payload) AS text"
         rows = parsed.selectExpr(KEY, ORIGIN, "known", "raw", "broken", "unfit", text, "fields")
-        rows = rows.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
+        rows = rows.selectExpr("*", f"from_json(text, '{events.ROW}', map({LONG_STRINGS})) AS row")
         rows = rows.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
             rows = events.kept(rows, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
@@ -106,10 +108,13 @@ class Flat(MessageEnvelope):
         saying = events.DecodedEventColumns(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
             "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
-            f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' END",
+            f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' "
+            f"WHEN {self._source('connector')} = 'mongodb' THEN 'it is a flattened document of MongoDB; read whole "
+            f"ones with envelope debezium' END",
             deleted="coalesce(op = 'd', false)",
             clears="false",
-            fresh="coalesce(op IN ('c', 'r'), false)",
+            fresh=debezium.fresh(self._source("connector"), lob_enabled=self.lob_enabled),
+            unlogged=events.unlogged(self._source("connector")),
             place=origin.order(self._source, "op", self._field("total_order")),
             written="text",
         )

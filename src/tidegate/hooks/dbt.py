@@ -87,14 +87,14 @@ class Dbt:
         try:
             while process.poll() is None:
                 if ended() or time.monotonic() > deadline:
-                    raise HookFailed(f"{self.label}: it took longer than {seconds:g} s")
+                    raise HookFailed(f"it took longer than {seconds:g} s")
                 time.sleep(POLL)
         finally:
             _end(process)
         if process.returncode:
             words = " ".join(self.command[2:])
             raise HookFailed(
-                f"{self.label}: dbt ended with exit code {process.returncode}",
+                f"dbt ended with exit code {process.returncode}",
                 hint=f"Its log is in {self.project_dir}/logs/dbt.log; the command was `dbt {words}`.",
             )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate import extras, plugins
+from tidegate.core.cutting import cut
 from tidegate.core.ids import Connection
 from tidegate.core.ports.hook import PublishedLoad
 from tidegate.errors import ConfigError, EnvironmentMissing
@@ -21,7 +22,7 @@ class Sql:
 
     Args:
         sql: one statement, such as `REFRESH MATERIALIZED VIEW marts.daily`.
-        connection: a connection of the project to a database that can run statements: Trino or PostgreSQL.
+        connection: a connection of the project to a database that can run statements: PostgreSQL, Snowflake, Trino, ….
     """
 
     kind: ClassVar[str] = "sql"
@@ -37,8 +38,7 @@ class Sql:
     @property
     def label(self) -> str:
         """The connection and the beginning of the statement."""
-        text = " ".join(self.sql.split())
-        return f"sql at {self.connection.name}: {text if len(text) <= SHOWN else f'{text[:SHOWN]}…'}"
+        return f"sql at {self.connection.name}: {cut(' '.join(self.sql.split()), SHOWN)}"
 
     def refuse(self) -> None:
         """Raises ConfigError: no such dialect, or one that runs no statements. EnvironmentMissing: without driver."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from tidegate.core.addresses import in_the_clear
 from tidegate.core.ports.hook import PublishedLoad
 from tidegate.errors import ConfigError, HookFailed
+
+if TYPE_CHECKING:
+    import requests
 
 KEY = "Idempotency-Key"
 
@@ -31,7 +34,7 @@ class Webhook:
     plain_http: bool = False
 
     def __post_init__(self) -> None:
-        if _parsed(self.url) is None:
+        if _parsed(self.url) is None or self.url.split() != [self.url]:
             raise ConfigError("`webhook:` needs a URL such as https://host/path")
         if in_the_clear(self.url) and not self.plain_http:
             raise ConfigError(
@@ -59,20 +62,32 @@ class Webhook:
             with requests.post(
                 self.url,
                 json=load.to_dict(),
-                headers={KEY: load.load_id},
+                headers={KEY: f"{load.load_id}@{load.published_at.isoformat()}"},
                 timeout=seconds,
                 allow_redirects=False,
                 stream=True,
             ) as answer:
                 status = answer.status_code
         except requests.RequestException as error:
-            reason = type(error).__name__  # its text may hold the URL
+            reason = _reason(error)
         else:
             if 200 <= status < 300:
                 return
             moved = "; redirects are not followed" if 300 <= status < 400 else ""
             reason = f"answered {status}{moved}"
-        raise HookFailed(f"{self.label}: {reason}")
+        raise HookFailed(reason)
+
+
+def _reason(error: requests.RequestException) -> str:
+    """What kind of error it is; its text may hold the URL."""
+    from requests import exceptions  # noqa: PLC0415
+
+    kinds = {
+        exceptions.SSLError: "TLS failed, or its certificate could not be verified",
+        exceptions.Timeout: "it did not answer in time",
+        exceptions.ConnectionError: "the connection failed",
+    }
+    return next((text for kind, text in kinds.items() if isinstance(error, kind)), type(error).__name__)
 
 
 def _parsed(url: str) -> tuple[str, str] | None:

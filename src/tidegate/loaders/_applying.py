@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from tidegate.core.display import counted
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed, ConfigError, InternalError
@@ -87,7 +88,7 @@ class Checks:
         """
         if self.max_rows is not None and records > self.max_rows:
             raise CheckFailed(
-                f"{records} rows would be loaded, more than max_rows={self.max_rows}; nothing was",
+                f"{counted(records, 'row')} would be loaded, more than max_rows={self.max_rows}; nothing was",
                 hint="Check the source, or raise `max_rows=`.",
             )
         need_columns(rows, self.not_null)

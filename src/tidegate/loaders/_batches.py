@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
@@ -83,7 +83,8 @@ def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
     if tied := dataframe_ops.ties(rows, rule):
         by = f"the same {', '.join(rule.order)}" if rule.order else "several rows"
         raise DuplicateKeys(
-            f"{tied} keys ({', '.join(rule.key)}) have {by} and other values; nothing was loaded",
+            f"{counted(tied, 'key')} ({', '.join(rule.key)}) {done_by(tied, 'have')} {by} and other values; "
+            f"nothing was loaded",
             hint="Correct them at the source, or use a `primary_key=` that is unique.",
         )
     return dataframe_ops.latest(rows, rule)
@@ -116,7 +117,7 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
     (twice,) = dataframe_ops.count_if(found, dataframe_ops.TWICE)
     if twice:
         raise DuplicateKeys(
-            f"the target has several rows for each of {twice} keys ({', '.join(key)})",
+            f"the target has several rows for each of {counted(twice, 'key')} ({', '.join(key)})",
             hint="Load into an empty target, or pass the key that it was loaded with.",
         )
     return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)

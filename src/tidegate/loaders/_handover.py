@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tidegate.core.ids import new_load_id
-from tidegate.spark.session import EXACT_FILES, is_connect, isolated
+from tidegate.spark.remote import is_connect
+from tidegate.spark.session import EXACT_FILES, isolated
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
+from tidegate.core.display import counted
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed
 from tidegate.loaders._applying import LoadResult
@@ -164,14 +165,16 @@ def _need_operations(events: DataFrame, operation: str, sequence: str) -> None:
     )
     if unknown:
         raise CheckFailed(
-            f"{unknown} events have an operation in column {operation!r} that is not one of {', '.join(OPERATIONS)}; "
+            f"{counted(unknown, 'event', 'have')} an operation in column {operation!r} that is not one of "
+            f"{', '.join(OPERATIONS)}; "
             "nothing was loaded",
             hint="Correct them at the source, or use another `operation_column=`.",
             column=operation,
         )
     if unordered:
         raise CheckFailed(
-            f"{unordered} events have a NULL in column {sequence!r}, so their order is unknown; nothing was loaded",
+            f"{counted(unordered, 'event', 'have')} a NULL in column {sequence!r}, so their order is unknown; "
+            f"nothing was loaded",
             hint="Correct them at the source, or use another `sequence_column=`.",
             column=sequence,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Latest
+from tidegate.core.display import counted
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import ConfigError, DuplicateKeys, HistoryGone
@@ -109,19 +110,19 @@ class Source:
             raise
 
 
-def refuse_several(counted: DataFrame, key: Sequence[str]) -> None:
+def refuse_several(numbers: DataFrame, key: Sequence[str]) -> None:
     """Refuses rows of which a source has several of one key: a target has one of each.
 
     Args:
-        counted: the columns of the key, and `n`, how many rows of it came (below 0: went).
+        numbers: the columns of the key, and `n`, how many rows of it came (below 0: went).
 
     Raises:
         DuplicateKeys: also where these rows are equal.
     """
-    several = counted.groupBy(*map(quote, key)).sum("n").where("`sum(n)` > 1").count()
+    several = numbers.groupBy(*map(quote, key)).sum("n").where("`sum(n)` > 1").count()
     if several:
         raise DuplicateKeys(
-            f"the source has several rows for each of {several} keys ({', '.join(key)}); nothing was loaded",
+            f"the source has several rows for each of {counted(several, 'key')} ({', '.join(key)}); nothing was loaded",
             hint="Correct them at the source, or use a `primary_key=` that is unique.",
         )
 

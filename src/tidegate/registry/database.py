@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
 
+from tidegate.core.keepalive import LIBPQ
 from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
 
 BUSY_SECONDS = 30
@@ -124,6 +125,10 @@ class Database:
             return RegistryError(
                 f"{self.name}: the user lacks a privilege", hint="Grant it CREATE and USAGE on the schema."
             )
+        if not state and ("does not answer" in text or "connection timeout" in text):
+            return RegistryUnavailable(
+                f"{self.name} does not answer", hint="Run again when it does; `tidegate doctor` tests it."
+            )
         if state[:2] in ("", "08", "40", "53", "55", "57"):
             return RegistryUnavailable(f"{self.name} cannot be reached, or the connection was lost")
         return RegistryError(f"{self.name} rejected a statement (SQLSTATE {state})", hint=SHARED_HINT)
@@ -163,8 +168,14 @@ def _engine(url: URL) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "tidegate registry"}
-    return create_engine(url, connect_args=arguments, pool_pre_ping=True)
+    from tidegate.registry import stalls  # noqa: PLC0415 - its driver is imported only where it is used
+
+    arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "tidegate registry", **LIBPQ}
+    # What the URL states would lose to an argument.
+    unstated = {word: value for word, value in arguments.items() if word not in url.query}
+    engine = create_engine(url, connect_args=unstated, pool_pre_ping=True)
+    event.listen(engine, "do_connect", stalls.connect)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -20,6 +20,8 @@ from tidegate.registry.tables import UtcTime, leases, object_info
 
 TTL = timedelta(seconds=60)
 RENEWALS_PER_TTL = 3
+# Tokens of this process's leases that the registry could not be told of when they ended.
+_given_up: set[str] = set()
 
 
 class Lease:
@@ -47,10 +49,11 @@ class Lease:
     def __enter__(self) -> Self:
         me = this_process()
         if not self._take(me, over=None):
-            # The lease of a process that died here need not run out; the token makes sure it is still that one's.
+            # A lease need not run out if its process died here, or if this one has given it up while the registry
+            # could not be reached; the token makes sure it is still that lease.
             holder = self._holder()
-            dead = holder is not None and is_dead(_owner(holder), seen_by=me)
-            if not self._take(me, over=holder.token if holder is not None and dead else None):
+            over = holder is not None and (holder.token in _given_up or is_dead(_owner(holder), seen_by=me))
+            if not self._take(me, over=holder.token if holder is not None and over else None):
                 raise self._held()
         self._thread.start()
         return self
@@ -58,9 +61,12 @@ class Lease:
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._thread.join()
-        # An unreachable registry must not hide how the work itself ended; the lease then runs out by itself.
-        with suppress(RegistryError), self._database.write() as connection:
-            connection.execute(delete(leases).where(leases.c.uid == self._uid, leases.c.token == self._token))
+        # An unreachable registry must not hide how the work itself ended; for others the lease then runs out by itself.
+        _given_up.add(self._token)
+        with suppress(RegistryError):
+            with self._database.write() as connection:
+                connection.execute(delete(leases).where(leases.c.uid == self._uid, leases.c.token == self._token))
+            _given_up.discard(self._token)
 
     def check(self) -> None:
         """Renews; when it returns, the lease is this process's for another ttl.

@@ -96,11 +96,11 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
     except Exception as error:  # noqa: BLE001 - whoever asked starts its own, and says what is wrong with it
         tell({"refused": str(error)})
         return 1
-    tell({"port": jvm.port, "secret": jvm.secret, "pid": jvm.pid})
+    tell({"port": jvm.port, "secret": jvm.secret, "pid": jvm.process.pid})
     # Its own handlers would only end the JVM of a command that is interrupted.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: _leave(jvm))
-    jvm.wait()  # a JVM that was killed is noticed here, and reaped
+    jvm.process.wait()  # a JVM that was killed is noticed here, and reaped
     return 1
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import json
 import os
 import shlex
@@ -24,7 +23,7 @@ from pathlib import Path
 from tidegate.errors import EnvironmentMissing
 from tidegate.spark import temporary
 from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, ICEBERG_CATALOG, Coordinate, cache_folder, resolve
-from tidegate.spark.java import executable
+from tidegate.spark.java import executable, spark_home
 from tidegate.spark.jvm import Jvm
 
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
@@ -183,12 +182,7 @@ def _file(lake: Lake) -> Path:
 
 def _place() -> tuple[str, str]:
     """Where Java and Spark's jars are."""
-    return str(executable(os.environ).resolve()), str(_spark_home() / "jars")
-
-
-def _spark_home() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    return Path(os.environ.get("SPARK_HOME") or (found and found.origin and Path(found.origin).parent) or "")
+    return str(executable(os.environ).resolve()), str(spark_home() / "jars")
 
 
 def _stamp(file: Path) -> str:

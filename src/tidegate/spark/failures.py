@@ -6,7 +6,6 @@ names and types.
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import time
@@ -14,26 +13,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
-from urllib.parse import unquote
 
+from tidegate.core.cutting import cut
 from tidegate.core.refusals import marked_text
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
     EnvironmentMissing,
-    FileUnreadable,
     SchemaRefused,
     SourceError,
-    SourceMoved,
     SourceUnavailable,
     SparkLost,
     TidegateError,
     WriteError,
 )
+from tidegate.spark.file_failures import of_files
 
 _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
-UNFIT = "tidegate file: "
-"""What the reader of text files says before the JSON of a file, a column and why its value cannot be taken."""
 _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
@@ -44,36 +40,62 @@ _CONFLICT = re.compile(
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
+_LOCKED = re.compile(r"canceling statement due to lock timeout")
 _TIMED_OUT = re.compile(r"canceling statement due to statement timeout|max_statement_time exceeded|ER_QUERY_TIMEOUT")
-_DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
-# What Spark says of a file that it was given to read; its words about a row hold the row's values.
-_FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.?(?:\s|$)")
-_ROW = re.compile(r"MALFORMED_RECORD_IN_PARSING|BadRecordException|Malformed (?:record|line)")
-# Causes that speak of bytes, never of a row's values.
-_REASON = re.compile(
-    r"(?:EOFException|ZipException|DataFormatException|ParquetDecodingException|FileFormatException): "
-    r"([A-Z](?:(?!file:|s3a?:)[^\n\"'])*)"
+# What Kafka's client says of brokers that do not answer, and what Spark's source makes of it.
+_KAFKA = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|BrokerNotAvailable|CoordinatorNotAvailable)"
+    r"|Cannot fetch (?:record for )?offsets? .{0,200} in \d+ milliseconds"
 )
-_NANOSECONDS = "nanos > 999999999 or < 0"
-_FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
+_DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 _DIED = re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
 # What py4j raises where the JVM died while it answered, and also where it has no answer: an argument that Java refuses.
 _NO_ANSWER = re.compile(r"^Py4JError\b", re.MULTILINE)
+# What the client of Spark Connect raises where the server is gone, or is another one that does not know the session.
+_SERVER_GONE = re.compile(
+    r"StatusCode\.UNAVAILABLE|\[NO_ACTIVE_SESSION\]"
+    r"|INVALID_HANDLE\.(?:SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|OPERATION_(?:ABANDONED|NOT_FOUND))"
+)
+REFUSED_BY_CATALOG = (
+    "Correct `credential:`, `scope:`, `oauth2-server-uri:` or `token:` of the catalog, or grant more; a token that is "
+    "given cannot be renewed."
+)
+CATALOG_LOST = "the lake's catalog cannot be reached or refused"
 PATIENCE = 1.0
 """Seconds within which a process that dies refuses connections."""
 _PROBLEMS = (
     (
+        re.compile(r"overwrites an existing file although the request forbids it"),
+        "the store of {where} overwrites an existing file although the request forbids it (If-None-Match)",
+        (
+            "Two writers would lose commits there: use another store, an Iceberg lake, or a log store of Delta that "
+            "needs no such request, in `spark: {conf: {spark.delta.logStore.s3a.impl: …}}`."
+        ),
+    ),
+    (
+        re.compile(r"iceberg\.exceptions\.(?:NotAuthorized|Forbidden)Exception|RESTException: [^\n]*\(code: 419\b"),
+        "the lake's catalog refused the login, or what it may do,",
+        REFUSED_BY_CATALOG,
+    ),
+    (
         re.compile(
             r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAuthWithAWS|NoAwsCredentials"
-            r"|[Ss]tatus [Cc]ode: 40[13]\b|AccessDeniedException: s3"
+            r"|[Ss]tatus [Cc]ode: 40[13]\b|AccessDeniedException: s3|provided token has expired"
+            r"|Unable to load credentials"
         ),
         "an object store denied access",
-        "Correct the credentials: environment, profile, machine role, or the settings `s3.…` and `fs.s3a.…`.",
+        (
+            "Correct the credentials: environment, profile, machine role, or the settings `s3.…` and `fs.s3a.…`. Those "
+            "that a catalog gave end after a while: run again."
+        ),
     ),
     (
         re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException"),
         "Spark has no file system of that kind",
-        "Use `s3a://` instead of `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`.",
+        (
+            "Use `s3a://` instead of `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`. "
+            "A catalog that keeps tables in S3 needs an option of the store, such as `s3.endpoint`, or `warehouse:`."
+        ),
     ),
     (
         re.compile(r"No space left|Disk quota exceeded|DSQuotaExceeded|QuotaExceededException"),
@@ -97,6 +119,14 @@ _PROBLEMS = (
         "A running Spark needs the lake's jars on its class path; `tidegate doctor` lists them.",
     ),
     (
+        re.compile(r"Invalid (?:update|snapshot) timestamp"),
+        "the clock of this machine is behind the last commit of the table",
+        (
+            "Correct the clock, then run again. After a commit by a clock that was ahead, an Iceberg table takes no "
+            "other before that time."
+        ),
+    ),
+    (
         re.compile(r"SQLITE_BUSY|SQLITE_LOCKED|database is locked"),
         "the lake's catalog is locked by another process",
         "Run again when that process has finished; `tidegate doctor` shows the catalog's file.",
@@ -108,9 +138,16 @@ _PROBLEMS = (
     ),
     (
         re.compile(r"UncheckedSQLException|SQLITE_|PSQLException|RESTException|ServiceFailure|ServiceUnavailable"),
-        "the lake's catalog cannot be reached or refused",
+        CATALOG_LOST,
         None,
     ),
+    (
+        re.compile(r"HttpHostConnectException|SdkClientException: Unable to execute HTTP request"),
+        "an object store cannot be reached",
+        "Run again when it can; `tidegate doctor` tests catalog and warehouse.",
+    ),
+    # Whatever Spark makes of it: an error within the client of the catalog.
+    (re.compile(r"^\s*at org\.apache\.iceberg\.(?:rest|jdbc)\.", re.MULTILINE), CATALOG_LOST, None),
 )
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 # Conditions whose sentences name tables, columns, types, functions and settings, and nothing of a row. Source: Spark's
@@ -132,16 +169,24 @@ _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+(?:[A-Z]\w*(?:Exception|Error))\b")
 
 
 @contextmanager
-def needing(driver: str, jars: Sequence[str]) -> Iterator[None]:
-    """Makes an error of a session that was started without a database's driver one that says how to start it.
+def needing(driver: str, jars: Sequence[str], connection: str) -> Iterator[None]:
+    """Tells of a database that Spark asks for the columns of a query why it does not answer.
 
     Raises:
-        EnvironmentMissing: Spark does not find the class.
+        EnvironmentMissing: Spark was started without the driver; how to start it with one.
+        SourceUnavailable: the driver does not reach the server, or has lost it.
     """
     try:
         yield
     except Exception as error:
         if "ClassNotFoundException" not in str(error) or driver not in str(error):
+            text = everything(error)
+            if _LOCKED.search(text):
+                raise _locked(f"connection {connection!r} was asked for columns") from error
+            if _DRIVER.search(text) and not (_REFUSED.search(text) or "SQLSyntaxErrorException" in text):
+                raise SourceUnavailable(
+                    f"connection {connection!r}: Spark's driver cannot reach the server, or has lost it"
+                ) from error
             raise
         raise EnvironmentMissing(
             f"the Spark session lacks the class {driver}, with which it reads that database",
@@ -166,7 +211,7 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def told_as_lost() -> Iterator[None]:
-    """Turns what py4j raises where the JVM has died, wherever Spark was asked, into an error that says so.
+    """Turns what PySpark raises where the JVM or the server has died, wherever it was asked, into a clear error.
 
     Raises:
         SparkLost: see there.
@@ -174,12 +219,20 @@ def told_as_lost() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        clients = ("py4j.", "pyspark.")
         asked = any(
-            frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in walk_tb(error.__traceback__)
+            frame.f_globals.get("__name__", "").startswith(clients) for frame, _ in walk_tb(error.__traceback__)
         )
-        if isinstance(error, TidegateError) or not (asked and _died(everything(error))):
+        if isinstance(error, TidegateError) or not (asked and (lost := _lost(everything(error)))):
             raise
-        raise SparkLost("Spark's process ended") from error
+        raise SparkLost(lost) from error
+
+
+def _lost(text: str) -> str | None:
+    """What of Spark has ended, if that is why it failed."""
+    if _SERVER_GONE.search(text):
+        return "the Spark Connect server was lost"
+    return "Spark's process ended" if _died(text) else None
 
 
 def _died(text: str) -> bool:
@@ -204,7 +257,7 @@ def jvm_answers() -> bool:
     return True
 
 
-def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
+def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
     if bad := marked_text(text):
@@ -212,31 +265,17 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
             bad,
             hint="Correct the value at the source, or leave it out with a `query:`.",
         )
-    if found := _structured_error(text):
-        return unfit(found["file"], found["column"], found["reason"])
-    file = _FILE.search(text)
-    if file or _ROW.search(text):
-        return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
+    if of_file := of_files(text):
+        return of_file
     job = _FAILED_JOB.search(text)
     if _UNKNOWN.search(text):
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
-    if job and _REFUSED.search(text[job.start() :]):
-        return SourceError(
-            f"the source rejected a statement while {doing}",
-            hint="Correct the row or the `query:` that it rejects; `--log-level debug` shows its message.",
-        )
-    if job and _TIMED_OUT.search(text[job.start() :]):
-        return SourceError(
-            f"the source ended a statement that took longer than its limit allows while {doing}",
-            hint="Raise `statement_timeout` (PostgreSQL) or `max_statement_time` (MariaDB) for the user that Tidegate "
-            "connects as, such as `ALTER ROLE … SET statement_timeout = 0`; then run again.",
-        )
-    if job and _DRIVER.search(text[job.start() :]):
-        return SourceUnavailable(f"the connection to the source was lost while {doing}")
+    if of_source := _source_failure(text[job.start() :] if job else "", text, doing):
+        return of_source
     if _CONFLICT.search(text):
         return CommitConflict(f"another writer committed while {doing}")
-    if _died(text):
-        return SparkLost(f"Spark's process ended while {doing}")
+    if lost := _lost(text):
+        return SparkLost(f"{lost} while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)
@@ -247,48 +286,42 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
 
 
-def unfit(file: str, column: str, reason: str) -> FileUnreadable:
-    """The error of a value, or of a whole document where no column is named, that cannot be taken."""
-    if not column:
-        return FileUnreadable(
-            f"{file} contains a document that cannot be read: {reason}",
-            hint="Write one JSON object per line, or one array of objects, then run again.",
-            file=file,
+def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
+    """What the source is to blame for.
+
+    Args:
+        job: what was said of a job that failed; empty if none did.
+    """
+    if _REFUSED.search(job):
+        return SourceError(
+            f"the source rejected a statement while {doing}",
+            hint="Correct the row or the `query:` that it rejects; `--log-level debug` shows its message.",
         )
-    return FileUnreadable(
-        f"{file}: a value of column {column!r} is not exactly a {reason}",
-        hint=f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
-        "round: true, dateFormat: …}}`.",
-        file=file,
-        column=column,
-    )
-
-
-def _structured_error(text: str) -> dict[str, str] | None:
-    for part in text.split(UNFIT)[1:]:
-        try:
-            found, _ = json.JSONDecoder().raw_decode(part)
-        except ValueError:
-            continue
-        return {name: str(value) for name, value in found.items()}
+    if _TIMED_OUT.search(job):
+        return SourceError(
+            f"the source ended a statement that took longer than its limit allows while {doing}",
+            hint="Raise `statement_timeout` (PostgreSQL) or `max_statement_time` (MariaDB) for the user that Tidegate "
+            "connects as, such as `ALTER ROLE … SET statement_timeout = 0`; then run again.",
+        )
+    if _LOCKED.search(job):
+        return _locked(doing)
+    if _DRIVER.search(job):
+        return SourceUnavailable(f"the connection to the source was lost while {doing}")
+    if _KAFKA.search(text):
+        return SourceUnavailable(f"the brokers of the topic did not answer while {doing}")
     return None
 
 
-def _unreadable(name: str, text: str) -> TidegateError:
-    if _FILE_GONE.search(text):
-        return SourceMoved(f"{name} was listed but no longer exists", hint="Run again.")
-    if _ROW.search(text):
-        return FileUnreadable(
-            f"a row of {name} does not match its columns: too few or too many values, a value of the wrong type, or a "
-            f"truncated row",
-            hint="Correct or complete the file, or declare the types under `source: {columns: …}`, then run again.",
-            file=name,
-        )
-    reason = _REASON.search(text)
-    why = f": {reason[1].strip()}" if reason else ""
-    if _NANOSECONDS in text:
-        why = ": Spark cannot read an ORC timestamp within the last second before 1970"
-    return FileUnreadable(f"{name} is truncated, damaged or not of its format{why}", file=name)
+def _locked(doing: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"another session has locked a table of the source, or waits for its lock, while {doing}",
+        hint="Run again when its TRUNCATE or ALTER TABLE has ended; in PostgreSQL, `pg_stat_activity` shows it.",
+    )
+
+
+def failed_in_a_job(text: str) -> bool:
+    """Whether rows were being read or written when Spark failed."""
+    return _FAILED_JOB.search(text) is not None
 
 
 def everything(error: BaseException) -> str:
@@ -307,7 +340,7 @@ def everything(error: BaseException) -> str:
 def _name(error: BaseException, text: str) -> str:
     if found := _SAYS_NAMES.search(text):
         reason = re.split(r"\s*SQLSTATE|\s*;\s*line \d", found["reason"])[0].rstrip(". ")
-        return f"{found['condition']}: {reason[:_LONGEST]}"
+        return f"{found['condition']}: {cut(reason, _LONGEST)}"
     if found := _CONDITION.search(text):
         return found[1]
     classes = [name.rpartition(".")[2] for name in _CLASS.findall(text) if not name.startswith("py4j")]

@@ -36,12 +36,17 @@ S3A = (
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
-POSTGRESQL = "org.postgresql:postgresql:42.7.8"
+# Tidegate's own: a commit to Delta's log in S3 that replaces none.
+DELTA_LOG_STORE = "tidegate:delta-log-store:1"
+POSTGRESQL = "org.postgresql:postgresql:42.7.13"
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3"
 KAFKA_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 # Hadoop's file system of this machine, without a `chmod` started for each file that is written.
 LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
+
+# Jars that come with this package.
+BUNDLED = {DELTA_LOG_STORE: Path(__file__).parent / "log_store" / "delta-log-store.jar"}
 
 # What a setting of a lake needs on the class path, by what the setting holds: a class, and the jars that bring it.
 NEEDED = {
@@ -57,7 +62,7 @@ SHA256 = {
     ICEBERG_AWS: "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
     ICEBERG: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
     LOCAL_FILES: "e0cc30fb0531eb0b59468dc0abf5b257533d2365b5e9f45e795edd707aa78c62",
-    POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    POSTGRESQL: "6e0e4cc2d8cae902084f8a2b18728b073a6fd9d1f87c9d8bff8f298c18185b93",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     "io.trino:trino-jdbc:476": "a3736d21609a5a317d2ce88b3835e312e9b6f41393c1d4b09f2ad6e7aeb3bb90",
     KAFKA_SOURCE: "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
@@ -71,6 +76,14 @@ SHA256 = {
         "7bef0ea4efd5e0860bab63e08317040951edb51b72a5be734284c28b8324ab87"
     ),
     "org.duckdb:duckdb_jdbc:2.0.0.0": "5170daa90a43296705127ef3c80834ba1cd275ec9d765a9f7eee346ab0087186",
+    "com.microsoft.sqlserver:mssql-jdbc:12.8.1.jre11": (
+        "e6933c0711e598a224060e52ed31392f720a4a7664e85d8ae37c52a85b67ebb0"
+    ),
+    "com.oracle.database.jdbc:ojdbc11:23.5.0.24.07": (
+        "2cc69b821da842c5f5be8877444631cf9fa89561f1f6f5ad7bf1293eb669fc27"
+    ),
+    "net.snowflake:snowflake-jdbc:3.28.0": "41e3e99fde1aa90516448306885b345df7600db650258e7dfd0ea79c02f6cb49",
+    "com.teradata.jdbc:terajdbc:20.00.00.49": "0627cf660c444268b64d6d14daca3ea0f9e9a52c2b2dd61dc7caf5dcc41a3fe4",
     "org.mariadb.jdbc:mariadb-java-client:3.5.6": "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9",
 }
 SETTINGS = "TIDEGATE_IVY_SETTINGS"
@@ -138,11 +151,15 @@ def missing(coordinates: Sequence[str], folder: Path | None = None) -> tuple[str
     """Those that are not in the cache yet; fetches nothing."""
     folder = folder or cache_folder()
     return tuple(
-        text for text in dict.fromkeys(coordinates) if not (folder / Coordinate.parse(text).file_name).is_file()
+        text
+        for text in dict.fromkeys(coordinates)
+        if text not in BUNDLED and not (folder / Coordinate.parse(text).file_name).is_file()
     )
 
 
 def _local(text: str, folder: Path, tell: Callable[[str], None] = lambda _: None) -> Path:
+    if text in BUNDLED:
+        return BUNDLED[text]
     coordinate = Coordinate.parse(text)
     path = folder / coordinate.file_name
     damaged = _damage(text, path) if path.is_file() else None

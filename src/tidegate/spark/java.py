@@ -5,6 +5,7 @@ Never imports pyspark.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -71,3 +72,9 @@ def executable(environ: Mapping[str, str]) -> Path:
     if found is None:
         raise EnvironmentMissing(f"Spark needs Java {LEAST} or later and none was found", hint=f"`{INSTALL}`")
     return Path(found)
+
+
+def spark_home() -> Path:
+    """`SPARK_HOME`, else the Spark that came with PySpark, which need not be imported for it."""
+    found = importlib.util.find_spec("pyspark")
+    return Path(os.environ.get("SPARK_HOME") or (found and found.origin and Path(found.origin).parent) or "")

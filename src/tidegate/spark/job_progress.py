@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from tidegate.spark.session import is_connect
+from tidegate.spark.remote import is_connect
 
 if TYPE_CHECKING:
     from pyspark import SparkContext, StatusTracker

@@ -7,33 +7,30 @@ or uses PySpark's private API.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
-import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import urlsplit
 
-from tidegate import extras
-from tidegate.errors import ConfigError, EnvironmentMissing
-from tidegate.spark import archive, java_options, sql
+from tidegate.errors import ConfigError, EnvironmentMissing, SparkLost, TidegateError
+from tidegate.spark import archive, java_options
 from tidegate.spark.catalogs import close_catalogs, local_files
 from tidegate.spark.failures import told_as_lost
-from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
-from tidegate.spark.jvm import Jvm, keep_secrets
+from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, resolve
+from tidegate.spark.jvm import Jvm
+from tidegate.spark.logs import keep_secrets, silence_refused_statements
 from tidegate.spark.masks import Masks
-from tidegate.spark.shared import JvmSpec, SharedJvm, is_warm, lease
+from tidegate.spark.needed import EXTENSIONS, LOG_STORE, STARTED_WITH, extensions_of, need_jars, need_settings
+from tidegate.spark.remote import connect, is_connect, limit_retries, unreachable
+from tidegate.spark.shared import JvmSpec, SharedJvm, is_warm, lease, provided
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-CONNECT_PORT = 15002
-EXTENSIONS = "spark.sql.extensions"
 
 # Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
 # years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Spark has. Of ORC, Spark
@@ -116,6 +113,7 @@ class Sessions:
         self._clones: list[SparkSession] = []
         self._lock = threading.Lock()
         self._aborted = False
+        self._reached = False  # whether the Connect server has been there
         self.lasting = False  # set by what runs for days: its Spark is no quick one, however small the first load is
 
     def __enter__(self) -> Self:
@@ -133,6 +131,19 @@ class Sessions:
     def ready(self) -> bool:
         """Whether the next session is there at once; asking starts nothing."""
         return self._built is not None or self._borrowed is not None or (self._remote is None and is_warm())
+
+    def launch(self, *, small: bool = False) -> None:
+        """Lets a JVM of our own start beside what the caller does until it asks for a session.
+
+        Does nothing where none has to start, or where a service may have one. What fails, fails in `load_session`.
+
+        Args:
+            small: see `load_session`.
+        """
+        with self._lock, contextlib.suppress(TidegateError):
+            # A program that uses PySpark may have a Spark, which would be used.
+            if not (self._jvm or self._borrowed or self._remote or provided() or "pyspark" in sys.modules):
+                self._jvm = self._launched(small=small)
 
     def abort(self) -> None:
         """Ends what Spark does for loads in other threads, so that they fail soon; call `stop` afterwards.
@@ -175,22 +186,34 @@ class Sessions:
         try:
             with told_as_lost():
                 return self._prepared(base)
+        except SparkLost:
+            if self._remote is None:
+                raise
+            return self._prepared(self._reconnected(base))
         except PySparkException as error:
             if error.getCondition() in ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"):
                 raise ConfigError(
                     "a setting under `spark: conf:` cannot be set on a Spark that is already running",
                     hint="Set it where that Spark is started, or remove it from tidegate.yaml.",
                 ) from error
-            raise _unreachable(self._remote or "the given session") from error
+            raise unreachable(self._remote or "the given session") from error
         except OSError as error:
-            raise _unreachable(self._remote or self._master) from error
+            raise unreachable(self._remote or self._master) from error
+
+    def _reconnected(self, base: SparkSession) -> SparkSession:
+        """A session of the server that was started in the place of the one that knew `base`."""
+        with self._lock:
+            if self._built is base:
+                self._built = None
+            return self._built or self._base(small=False)
 
     def _prepared(self, base: SparkSession) -> SparkSession:
         session = isolated(base)
         if is_connect(session) or isinstance(self._jvm, SharedJvm):
             self._clones.append(session)
-        self._need_jars(session)
-        self._need_extensions(session)
+        if self._jvm is None:
+            need_jars(session, self._lakes)
+        need_settings(session, self._lakes)
         if self._jvm is None:
             self._masks.need(session, self._runtime_conf())
         for key, value in self._runtime_conf():
@@ -204,7 +227,9 @@ class Sessions:
         if session in self._clones:
             self._clones.remove(session)
             if is_connect(session):  # elsewhere it would stop the whole of Spark
-                session.stop()
+                limit_retries(session, 0)  # a server that is gone has dropped it, of which PySpark warns
+                with warnings.catch_warnings(action="ignore"):
+                    session.stop()
 
     def stop(self) -> None:
         """Ends what this object created, including the JVM; a session passed in stays open."""
@@ -228,25 +253,43 @@ class Sessions:
         if self._borrowed is not None:
             return self._borrowed
         if self._remote:
-            self._built = _connect(self._remote)
+            try:
+                self._built = connect(self._remote)
+            except EnvironmentMissing as error:
+                if not self._reached:
+                    raise
+                raise SparkLost(error.message, hint=error.hint) from error
+            self._reached = True
             return self._built
         from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
 
         active = SparkSession.getActiveSession()
-        if active is not None:
+        if active is not None and self._jvm is None:
             # One process holds one Spark: whoever started it here goes on owning it.
             self._borrowed = active
             return active
         silence_refused_statements()
-        jars = resolve(archive.ordered(self._jars)) if self._local else ()
-        held = lease(JvmSpec(conf=self._start_conf(lasting=True), user=self._conf, jars=jars))
-        if held is not None:
-            self._jvm = SharedJvm(held, self._interrupt)
-            self._built = self._jvm.attach()
-            return self._built
-        self._jvm = Jvm()
-        self._built = self._jvm.start(self._start_conf(small=small, lasting=self.lasting), self._log, jars)
+        self._jvm = self._jvm or self._shared() or self._launched(small=small)
+        try:
+            self._built = self._jvm.connect()
+        except BaseException:
+            self._jvm = None
+            raise
         return self._built
+
+    def _shared(self) -> SharedJvm | None:
+        if not provided():
+            return None
+        held = lease(JvmSpec(conf=self._start_conf(lasting=True), user=self._conf, jars=self._driver_jars()))
+        return SharedJvm(held, self._interrupt) if held is not None else None
+
+    def _launched(self, *, small: bool) -> Jvm:
+        jvm = Jvm()
+        jvm.launch(self._start_conf(small=small, lasting=self.lasting), self._log, self._driver_jars())
+        return jvm
+
+    def _driver_jars(self) -> Sequence[Path]:
+        return resolve(archive.ordered(self._jars)) if self._local else ()
 
     @property
     def _local(self) -> bool:
@@ -258,12 +301,13 @@ class Sessions:
             # Nobody else sets the user's settings on a session that was not started here.
             yield from ((key, value) for key, value in self._conf.items() if key != EXTENSIONS)
         for lake in self._lakes:
-            yield from ((key, value) for key, value in lake.items() if key != EXTENSIONS)
+            yield from ((key, value) for key, value in lake.items() if key not in STARTED_WITH)
 
     def _start_conf(self, *, small: bool = False, lasting: bool = False) -> dict[str, str]:
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
-        conf |= {key: value for lake in self._lakes for key, value in lake.items() if self._masks.hide(key, value)}
+        for lake in self._lakes:
+            conf |= {key: value for key, value in lake.items() if key == LOG_STORE or self._masks.hide(key, value)}
         java = ["-Duser.timezone=UTC", *(java_options.lasting(self._conf) if lasting else [])]
         if self._local:
             if mask := os.environ.get("TIDEGATE_UMASK"):
@@ -276,45 +320,12 @@ class Sessions:
             conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))
         conf["spark.driver.extraJavaOptions"] = " ".join(java)
         conf["spark.executor.extraJavaOptions"] = "-Duser.timezone=UTC"
-        if extensions := self._extensions():
+        if extensions := extensions_of(self._lakes):
             conf[EXTENSIONS] = ",".join(extensions)
         for key, value in self._conf.items():
             separator = _JOINED.get(key)
             conf[key] = f"{conf[key]}{separator}{value}" if separator and key in conf else value
         return {**self._masks.masked(conf), "spark.master": self._master}
-
-    def _extensions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(lake[EXTENSIONS] for lake in self._lakes if EXTENSIONS in lake))
-
-    def _need_extensions(self, session: SparkSession) -> None:
-        loaded = session.conf.get(EXTENSIONS, "") or ""
-        for extension in self._extensions():
-            if extension not in loaded:
-                raise EnvironmentMissing(
-                    "the Spark session was started without the SQL extensions that a lake needs",
-                    hint=f"Start it with `{EXTENSIONS}={','.join(self._extensions())}`.",
-                )
-
-    def _need_jars(self, session: SparkSession) -> None:
-        """Spark says nothing of a class that it lacks until it is asked for, and then in as many words as there are."""
-        if self._jvm is not None:
-            return
-        values = [value for lake in self._lakes for value in lake.values()]
-        missing = [
-            (name, brought)
-            for begins, (name, brought) in NEEDED.items()
-            if any(value.startswith(begins) for value in values) and not has_class(session, name)
-        ]
-        if not missing:
-            return
-        settings = [f"spark.jars.packages={','.join(each for _, brought in missing for each in brought)}"]
-        if extensions := self._extensions():
-            settings.append(f"{EXTENSIONS}={','.join(extensions)}")
-        raise EnvironmentMissing(
-            f"the Spark session lacks the class {missing[0][0]}, which a lake needs",
-            hint=f"Start that Spark with {' and '.join(f'`{each}`' for each in settings)}, or with those jars on its "
-            "class path.",
-        )
 
 
 def isolated(session: SparkSession) -> SparkSession:
@@ -327,59 +338,8 @@ def isolated(session: SparkSession) -> SparkSession:
     session.conf.get("spark.sql.session.timeZone")
     clone = either.cloneSession()
     clone.release_session_on_close = True  # PySpark 4.1 forgets it on clones, and their stop() fails without it
+    limit_retries(clone)
     return cast("SparkSession", clone)
-
-
-def has_class(session: SparkSession, name: str) -> bool:
-    """Whether the session's class path has the class; yes where the session does not tell."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
-
-    try:
-        # Never run: a class that is there has no such method, which is another refusal.
-        return bool(session.sql(f"SELECT java_method({sql.string(name)}, 'none')").schema)
-    except PySparkException as error:
-        return error.getCondition() != "DATATYPE_MISMATCH.UNEXPECTED_CLASS_TYPE"
-
-
-def is_connect(session: SparkSession) -> bool:
-    """Whether the session speaks to a Connect server."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
-
-
-def _connect(remote: str) -> SparkSession:
-    try:
-        # Not `pyspark.sql`'s builder: it turns the whole process, and those it starts, into clients of Connect.
-        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - importing takes a second
-    except ImportError as error:
-        raise EnvironmentMissing("the Spark Connect client is not installed", hint=extras.hint("connect")) from error
-    silence_refused_statements()
-    parts = urlsplit(remote)
-    try:
-        # PySpark's client tries a dead address for ten minutes before it says so.
-        socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), timeout=10).close()
-        session = cast("SparkSession", Remote.builder.remote(remote).create())
-        session.sql("SELECT 1").collect()
-    except Exception as error:
-        raise _unreachable(remote) from error
-    return session
-
-
-def _unreachable(what: str) -> EnvironmentMissing:
-    where = re.sub(r";.*", "", what)
-    return EnvironmentMissing(
-        f"Spark at {where} cannot be reached or refused the session",
-        hint="Start it, or correct `spark:` in tidegate.yaml; `tidegate doctor` tests it.",
-    )
-
-
-def silence_refused_statements() -> None:
-    """Keeps PySpark from writing every refused statement to our stderr; the error itself carries it."""
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - Spark is about to be used
-
-    # Of PySpark's own class: it fails to log by any other, should somebody switch the logger on again.
-    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    # When a JVM dies py4j tells each of its calls with its stack; the error of the load tells it once.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)

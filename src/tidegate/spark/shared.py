@@ -135,7 +135,7 @@ class SharedJvm:
         self._gateway: Any = None
         self._interruption = Interruption()
 
-    def attach(self) -> SparkSession:
+    def connect(self) -> SparkSession:
         """The session of the context that runs there.
 
         Raises:
@@ -146,7 +146,7 @@ class SharedJvm:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
         try:
-            with _gateway_at(self._lease.port, self._lease.secret):
+            with gateway_at(self._lease.port, self._lease.secret):
                 launch: Any = launch_gateway  # PySpark left it untyped
                 self._gateway = launch()
             SparkContext._ensure_initialized(gateway=self._gateway)  # noqa: SLF001 - what its own shell calls
@@ -212,7 +212,7 @@ class SharedJvm:
 
 
 @contextlib.contextmanager
-def _gateway_at(port: int, secret: str) -> Any:
+def gateway_at(port: int, secret: str) -> Any:
     """PySpark looks in the environment for a JVM that runs already; programs that we start need not see it."""
     os.environ.update({PORT: str(port), TOKEN: secret})
     try:

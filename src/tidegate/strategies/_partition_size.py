@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.core.display import counted
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 
 GOOD_ROWS = (1_000_000, 10_000_000)
@@ -16,15 +17,17 @@ def advice(grouping: Grouping, rows: Sequence[int]) -> tuple[str, ...]:
 
     Example:
         >>> advice(Steps(column="id", width=100_000_000), [60_000_000])
-        ('a partition has 60000000 rows; 1000000 to 10000000 are best: set modulus: 8333333',)
+        ('a partition has 60,000,000 rows; 1,000,000 to 10,000,000 are best: set modulus: 8333333',)
     """
     least, most = GOOD_ROWS
     greatest, usual = max(rows), sorted(rows)[len(rows) // 2]
+    best = f"{least:,} to {most:,} are best"
     if greatest > most:
-        return (f"a partition has {greatest} rows; {least} to {most} are best: {smaller(grouping, greatest)}",)
+        better = smaller(grouping, greatest)
+        return (f"a partition has {counted(greatest, 'row')}; {best}: {better}",)
     if len(rows) > MANY_PARTITIONS and usual < least // 10:
         better = larger(grouping, usual)
-        return (f"{len(rows)} partitions of about {usual} rows; {least} to {most} are best: {better}",)
+        return (f"{counted(len(rows), 'partition')} of about {counted(usual, 'row')}; {best}: {better}",)
     return ()
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Observed, Part
+from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole, grouping_of
@@ -332,7 +333,8 @@ class Checksum(Strategy):
         for part in parts:
             if (part.rows or 0) > self.max_rows:
                 raise PlanError(
-                    f"partition {part.slice.label} has {part.rows} rows, more than max_rows: {self.max_rows}",
+                    f"partition {part.slice.label} has {counted(part.rows or 0, 'row')}, more than max_rows: "
+                    f"{self.max_rows}",
                     hint=f"{_sentence(smaller(grouping, part.rows or 0, self.max_rows))}, or raise `max_rows:`.",
                 )
 

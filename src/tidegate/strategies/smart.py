@@ -14,7 +14,7 @@ from tidegate import plugins
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import CHOICE, CostHistory, LoadMethod
-from tidegate.core.display import short_duration
+from tidegate.core.display import counted, short_duration
 from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.fraction import Fraction
@@ -225,8 +225,8 @@ class Smart(Strategy):
         if self.column is None:
             return whole, "the rows differ from those that were loaded, and no column shows which changed"
         if changed > self.max_changed_fraction * rows:
-            return whole, f"{changed} of {rows} rows changed, more than {self.max_changed_fraction:.0%}"
-        return (LoadMethod.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"
+            return whole, f"{changed:,} of {counted(rows, 'row')} changed, more than {self.max_changed_fraction:.0%}"
+        return (LoadMethod.INCREMENTAL, *whole), f"{changed:,} of {counted(rows, 'row')} changed"
 
     def _incremental(self, since: Position, new: ChangeSet, why: str) -> ChangeSet:
         """The rows that the column shows as changed; the position no longer vouches for the whole table."""

@@ -24,7 +24,7 @@ from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.spelling import suggest
-from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, PlanError
 from tidegate.strategies._rechecks import LookbackResult, Rechecks, Span
 
 TICK = timedelta(microseconds=1)
@@ -156,6 +156,7 @@ class Watermark(Strategy):
             check_continues(since, probe)
         state: Mapping[str, Any] = since.state if since else {}
         value: str | None = state.get("value")
+        self._check_clock(value, edge)
         new = probe.stats(self._range(value, edge.upto)) if edge.upto is not None else SliceStats(rows=0)
         last = new.last or value
         back = self._look_back(probe, value, last, state)
@@ -182,6 +183,22 @@ class Watermark(Strategy):
             edge=edge,
             observed=Observed(arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else ()),
         )
+
+    def _check_clock(self, value: str | None, edge: SafeBound) -> None:
+        """Raises HistoryGone when the clock that sets the column went back to before the position.
+
+        A bound is never below an earlier one, whoever writes. Rows that were written since the clock went back carry
+        times of before the position; those within the lookback are found by comparing.
+        """
+        if value is None or edge.upto is None or not edge.final:
+            return
+        least = earlier(value, max(self._offsets, default=timedelta(0)) + self.safety_lag)
+        if least is not None and least > edge.upto:
+            raise HistoryGone(
+                f"the table was loaded up to {self.column} = {value}, and the clock of the source is behind that: rows "
+                f"that were written since it went back would be missed",
+                restored=True,
+            )
 
     def _range(self, after: str | None, upto: str | None) -> Range:
         return Range(cursor=self.cursor, after=after, upto=upto)

@@ -13,6 +13,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
@@ -215,7 +216,7 @@ class MemoryProbe(Probe):
         """How many rows are held back for later."""
         upto = self.safe_bound()
         later = self._later.get(upto, 0) if upto is not None else 0
-        return (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
+        return (f"{counted(later, 'row')} beyond the safe bound {upto}: for a later load",) if later else ()
 
     def _scope(self, since: Partition | None, only: Sequence[Slice]) -> Sequence[Mapping[str, Any]]:
         if only:

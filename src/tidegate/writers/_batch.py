@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.plan import SHORT_LIST, LoadPlan, Prune
 from tidegate.core.schema import Type
 from tidegate.dialects.spark import Spark
@@ -66,7 +66,8 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     tied = dataframe_ops.ties(held, rule)
     if tied:
         raise DuplicateKeys(
-            f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
+            f"{counted(tied, 'key')} ({', '.join(rule.key)}) {done_by(tied, 'have')} several different rows and "
+            f"nothing says which one is later",
         )
     return Keyed(frame=dataframe_ops.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 

@@ -151,7 +151,7 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
         )
     if several:
         raise DuplicateKeys(
-            f"the source has several rows with the same key ({listed}), {several} keys in all",
+            f"the source has several rows with the same key ({listed}), {counted(several, 'key')} in all",
             hint="Set `key:` to the columns that identify a row, or compare without a key: `write: replace`.",
         )
     return Counts(keys=total, again=again, deleted=deleted)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest, Verdicts
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import event_rules
 from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -190,7 +191,8 @@ def _checked(final: DataFrame, plan: LoadPlan, scan: EventScan, left: RemainingR
 def _refuse_twice(twice: int, key: tuple[str, ...]) -> None:
     if twice:
         raise DuplicateKeys(
-            f"{twice} keys ({', '.join(key)}) have two different events with the same order",
+            f"{counted(twice, 'key')} ({', '.join(key)}) {done_by(twice, 'have')} two different events with the "
+            f"same order",
             hint="Set `sequence:` of the envelope to all columns that order the events, or `key:` to those that "
             "identify a row.",
         )

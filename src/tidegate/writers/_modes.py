@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, ComparisonScope, DeletedKeys, Latest
+from tidegate.core.display import counted
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -158,7 +159,7 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     if twice:
         held.unpersist()
         raise DuplicateKeys(
-            f"the source has several rows with the same key ({', '.join(plan.key)}), {twice} keys in all",
+            f"the source has several rows with the same key ({', '.join(plan.key)}), {counted(twice, 'key')} in all",
             hint="Set `key:` to the columns that identify a row of the source.",
         )
     keys = held.selectExpr(*(quote(name) for name in plan.key)).distinct()
@@ -227,7 +228,8 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
         count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
     if count > keys:
         raise DuplicateKeys(
-            f"the source has several rows with the same key ({', '.join(plan.key)}), {count - keys} rows too many",
+            f"the source has several rows with the same key ({', '.join(plan.key)}), "
+            f"{counted(count - keys, 'row')} too many",
             hint="Set `key:` to the columns that identify a row of the source.",
         )
     return there if count else None

@@ -5,12 +5,11 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from support.process_list import Processes
 from support.workspace import Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -54,32 +53,6 @@ def workspace(tmp_path) -> Workspace:
     return found
 
 
-class Processes:
-    """The command lines of this process's descendants, as `ps` shows them to everybody."""
-
-    def __init__(self) -> None:
-        self.seen: set[bytes] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error):
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._stop.is_set():
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    self.seen.add(path.read_bytes())
-                except OSError:
-                    continue
-            time.sleep(0.02)
-
-
 def tidegate(workspace: Workspace, temporary: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "tidegate", *words],
@@ -119,6 +92,7 @@ def test_no_secret_leaves_the_project(workspace, tmp_path):
         ("state", "show", "t"),
         ("doctor", "--json"),
         ("export", "dbt-sources"),
+        ("export", "snowflake"),
     )
     for each in [ran, *(tidegate(workspace, temporary, *words) for words in shown)]:
         assert not leaks(each.stdout + each.stderr), each.args

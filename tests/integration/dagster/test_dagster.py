@@ -1,4 +1,4 @@
-"""Loads in Dagster's own process: what it is told of them, and what PyIceberg reads."""
+"""Loads in Dagster's own process: what it is told of them, and what PyIceberg and delta-rs read."""
 
 import subprocess
 import sys
@@ -12,6 +12,7 @@ pytest.importorskip("dagster")
 
 import dagster as dg
 
+from support.lake import delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.integrations.dagster import TidegateProject, TidegateResource, tidegate_assets
 from tidegate.service.place import Place
@@ -20,8 +21,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(400)]
 ORDERS = dg.AssetKey("orders")
 
 
-@pytest.fixture
-def site(tmp_path):
+class Site(Workspace):
+    """A project whose lake is of either format."""
+
+    def rows(self, name):
+        if not (self.folder / "delta").exists():
+            return super().rows(name)
+        return sorted(delta_rows(self.location(name)), key=lambda row: row["id"])
+
+    def location(self, name):
+        if (self.folder / "delta").exists():
+            return str(self.folder / "delta" / name.replace(".", "/"))
+        return self.table(name).location().removeprefix("file://")
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def site(tmp_path, request):
     shop = SqliteShop(path=tmp_path / "shop.db")
     shop.sql(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, customer TEXT, amount INT, updated_at DATETIME)",
@@ -43,8 +58,11 @@ def site(tmp_path):
         "strategy": "full",
         "write": "replace",
     }
-    workspace = Workspace(folder=tmp_path)
-    workspace.write({"orders": orders, "notes": notes}, connections={"shop": {"url": shop.url}})
+    workspace = Site(folder=tmp_path)
+    lakes = {"iceberg": {}, "delta": {"lakes": {"lake": {"format": "delta", "warehouse": "./delta"}}}}
+    if request.param == "delta":
+        (tmp_path / "delta").mkdir()
+    workspace.write({"orders": orders, "notes": notes}, connections={"shop": {"url": shop.url}}, **lakes[request.param])
     return shop, workspace
 
 
@@ -113,9 +131,9 @@ def test_what_dagster_is_told_is_what_the_table_holds(site, dagster):
     assert of_orders["tidegate/rows_quarantined"] == 1
     assert of_orders["tidegate/verified"] is True
     assert of_orders["dagster/table_name"] == "lake.shop.orders"
-    assert workspace.table("shop.orders").location().removeprefix("file://") in of_orders["dagster/uri"]
+    assert workspace.location("shop.orders") in of_orders["dagster/uri"]
     columns = told["materialized", "orders", None]["dagster/column_schema"].schema.columns
-    assert [each.name for each in columns] == workspace.table("shop.orders").schema().column_names
+    assert [each.name for each in columns] == list(workspace.rows("shop.orders")[0])
     assert checks == {
         "orders.not_null_customer": (True, "ERROR"),
         "orders.paid": (False, "WARN"),
@@ -227,6 +245,19 @@ def test_the_service_of_the_project_does_the_work(site, dagster):
         success, told, checks = made.run()
         assert not success
         assert checks == {"orders.not_null_customer": (False, "ERROR")}
+
+        # So are the check alone, and a range of partitions.
+        shop.sql("DELETE FROM orders WHERE id = 3", "UPDATE orders SET amount = 7 WHERE id = 2")
+        only = dg.AssetSelection.checks(dg.AssetCheckKey(ORDERS, "verified"))
+        assert made.run(selection=only)[2] == {"orders.verified": (False, "ERROR")}
+        assert "the service of the project runs `tidegate verify orders" in made.said
+        daily = dg.DailyPartitionsDefinition("2025-01-01", end_offset=1)
+        success, told, checks = dagster(workspace, select=["orders"], partitions_def=daily).run(
+            partition_key="2025-01-01"
+        )
+        assert success
+        assert told["materialized", "orders", "2025-01-01"]["tidegate/rows_reloaded"].value == 1
+        assert [row["amount"] for row in workspace.rows("shop.orders")] == [2, 2]
     finally:
         service.terminate()
         service.wait(60)

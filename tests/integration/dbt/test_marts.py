@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.dbt import ROOT, dbt
+from support.dbt import ROOT, dbt, environment
 from support.trino import TrinoServer, running
 from tidegate import Project
 from tidegate.engine.events import Moment
@@ -152,3 +153,32 @@ def test_freshness_follows_the_table_of_loads(shop):
     shop.load()
     shop.trino.run("UPDATE lake.ops.tidegate_loads SET caught_up = false")
     shop.dbt("source", "freshness", fails=True)
+
+
+def test_a_hook_builds_the_marts_after_each_load_that_changed_the_table(shop, monkeypatch, spark):
+    monkeypatch.setenv("PATH", str(environment() / "bin"), prepend=os.pathsep)
+    config = shop.folder / "tidegate.yaml"
+    hook = "\n    after_publish:\n      - {dbt: {project_dir: .}, timeout: 5m, tries: 1}\n"
+    config.write_text(config.read_text().rstrip() + hook)
+    spent = "SELECT amount FROM lake.marts.customers_by_spending WHERE customer = 'c1'"
+    with Project.load(shop.folder, spark=spark, trusted=True) as project:
+        assert project.run("orders").streams[0].notes == (), "a new hook runs for the load that is there"
+        ((before,),) = shop.trino.run(spent)
+        shop.change("UPDATE orders SET amount = amount + 7 WHERE id = 1")
+        assert project.run("orders").streams[0].notes == ()
+        ((after,),) = shop.trino.run(spent)
+        assert after == before + 7
+        builds = (shop.folder / "logs/dbt.log").read_text().count("Running with dbt=")
+        project.run("orders").raise_on_failure()
+        assert (shop.folder / "logs/dbt.log").read_text().count("Running with dbt=") == builds, "nothing was loaded"
+
+        # A test of dbt that fails is a note, and no failure of the load.
+        (shop.folder / "tests").mkdir(exist_ok=True)
+        (shop.folder / "tests/never_below_zero.sql").write_text("select * from {{ ref('orders') }} where amount < 0")
+        shop.change("UPDATE orders SET amount = -1 WHERE id = 2")
+        loaded = project.run("orders").streams[0]
+        assert loaded.error is None
+        (note,) = loaded.notes
+        assert "dbt ended with exit code 1" in note
+        shop.change("UPDATE orders SET amount = 1 WHERE id = 2")
+        assert project.run("orders").streams[0].notes == ()

@@ -96,7 +96,7 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
         )
         with bench.workspace.project() as project:
             (plan,) = project.plan().streams
-        assert any(f"the source {rows} keys; all keys are fetched" in note for note in plan.notes), plan.notes
+        assert any(f"the source {rows:,} keys; all keys are fetched" in note for note in plan.notes), plan.notes
     assert bench.loaded().rows_deleted == gone
     held = {str(id_) for (id_,) in bench.shop.rows("select id from t where name <> 'late'")}
     assert {str(row["id"]) for row in bench.rows()} == held

@@ -1,42 +1,18 @@
 """Hooks against real receivers: a materialized view is refreshed, a killed run's hook runs in the next run."""
 
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import psycopg
 import pytest
 
 from support.kills import kill_at
+from support.misread import misread, without_120
 from support.no_spark import without_spark
 from support.shops import sqlite_shop
+from support.webhooks import receiver
 from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-@contextmanager
-def receiver():
-    """Yields its URL, the documents it got, and a list whose last entry is the code it answers with."""
-    got, codes = [], [200]
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(codes[-1])
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/T0KEN-of-the-hook", got, codes
-    server.shutdown()
-    server.server_close()
 
 
 def orders(*hooks, **rest):
@@ -52,7 +28,7 @@ def run(workspace, spark):
 
 def test_a_killed_runs_hook_runs_in_the_next_run_and_once(tmp_path, spark):
     shop, workspace = sqlite_shop(tmp_path), Workspace(folder=tmp_path)
-    with receiver() as (url, got, codes):
+    with receiver(200) as (url, got, codes):
         workspace.write(orders({"webhook": url, "tries": 1}), connections={"shop": {"url": shop.url}})
         kill_at(workspace, "orders", Stage.ADVANCE, Moment.PUBLISHED)
         assert got == []
@@ -60,20 +36,20 @@ def test_a_killed_runs_hook_runs_in_the_next_run_and_once(tmp_path, spark):
         with without_spark():  # nothing to load, and a hook needs none
             assert run(workspace, None).outcome is Result.UNCHANGED
         (first,) = got
-        assert (first["stream"], first["target"], first["rows"]) == ("orders", "lake.shop.orders", None)
-        assert first["version"] == str(loads[0])
+        assert (first.body["stream"], first.body["target"], first.body["rows"]) == ("orders", "lake.shop.orders", None)
+        assert first.body["version"] == str(loads[0])
         with without_spark():
             assert run(workspace, None).outcome is Result.UNCHANGED
         assert len(got) == 1
 
-        codes.append(500)
+        codes[:] = [500]
         shop.sql("update orders set amount = 'changed' where id = (select min(id) from orders)")
         outcome = run(workspace, spark)
         assert outcome.outcome is Result.LOADED
         (note,) = [each for each in outcome.notes if "after_publish" in each]
         assert "answered 500" in note
-        assert got[1]["load_id"] == outcome.position["load_id"]
-        assert got[1]["rows"] == {
+        assert got[1].body["load_id"] == outcome.position["load_id"]
+        assert got[1].body["rows"] == {
             "inserted": outcome.rows_inserted,
             "updated": outcome.rows_updated,
             "deleted": outcome.rows_deleted,
@@ -82,13 +58,14 @@ def test_a_killed_runs_hook_runs_in_the_next_run_and_once(tmp_path, spark):
         shown = workspace.cli("status", "--json")
         assert "answered 500" in shown.stdout
         assert "T0KEN" not in shown.stdout + str(outcome.to_dict())
-        codes.append(200)
+        codes[:] = [200]
         with without_spark():
             assert run(workspace, None).notes == ()
-        assert got[2]["load_id"] == got[1]["load_id"]
+        assert got[2].headers["Idempotency-Key"] == got[1].headers["Idempotency-Key"]
+        assert got[2].body["load_id"] == got[1].body["load_id"]
         workspace.forget_registry()
         run(workspace, spark)
-        assert [each["load_id"] for each in got[3:]] == [got[1]["load_id"]]  # at least once
+        assert [each.body["load_id"] for each in got[3:]] == [got[1].body["load_id"]]  # at least once
 
 
 @pytest.mark.postgres
@@ -134,31 +111,25 @@ def test_a_materialized_view_is_refreshed_after_a_load_that_changed_the_table(tm
         assert left.fetchone()[0] == 0
 
 
-def test_on_delta_a_load_whose_verification_failed_runs_no_hook(tmp_path, spark):
+def test_on_delta_a_load_whose_verification_failed_runs_no_hook(tmp_path, spark, monkeypatch):
     pytest.importorskip("deltalake")
     shop, workspace = sqlite_shop(tmp_path), Workspace(folder=tmp_path)
-    with receiver() as (url, got, _):
+    with receiver(200) as (url, got, _):
         delta = {"lakes": {"lake": {"format": "delta"}}}
-        workspace.write(orders({"webhook": url}), connections={"shop": {"url": shop.url}}, **delta)
+        watermark = {"kind": "watermark", "column": "updated_at"}
+        streams = orders({"webhook": url}, strategy=watermark)
+        workspace.write(streams, connections={"shop": {"url": shop.url}}, **delta)
         run(workspace, spark)
         assert len(got) == 1
-        # Seen by readers, and the registry does not know yet whether it is right.
-        shop.sql("update orders set amount = 'changed' where id = (select min(id) from orders)")
-        kill_at(workspace, "orders", Stage.WRITE, Moment.DONE)
+        shop.sql("update orders set amount = 'changed', updated_at = '2025-02-01' where id in (119, 120)")
+        misread(monkeypatch, without_120)
+        (failed,) = workspace.run("orders", spark=spark).streams
+        assert failed.error.code == "verify_failed"
+        monkeypatch.undo()
         with workspace.project(spark) as project:
-            (stream,) = project.streams("orders")
-            table = stream.format.state(stream.target, stream.uid)
-            project.registry.set_position(
-                stream.uid,
-                table.position,
-                snapshot=table.position_snapshot,
-                table_uuid=table.uuid,
-                reason="a verification failed",
-                verified=False,
-            )
             project.maintain("orders", force=True)
             assert len(got) == 1
-            project.run("orders").raise_on_failure()
-            project.verify("orders").raise_on_failure()
-            project.run("orders").raise_on_failure()
-        assert len(got) == 2
+            (mended,) = project.verify("orders", repair=True).streams
+            assert (mended.error, mended.equal, mended.repaired_rows) == (None, True, 1)
+        assert run(workspace, None).outcome is Result.UNCHANGED
+        assert [each.body["verified"] for each in got] == [True, True]

@@ -175,8 +175,8 @@ def test_numbers_hashes_and_a_far_date(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("rows", "error", "match"),
     [
-        ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
-        ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
+        ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 key .* different rows with the same sequence"),
+        ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 key .* different rows with the same sequence"),
         ([(7, "a", None)], CheckFailed, "1 row has no value in the sequence"),
         ([(None, "a", day(3))], CheckFailed, "1 row has no value in a key column"),
     ],
@@ -219,7 +219,7 @@ def test_two_current_rows_that_somebody_wrote_are_found_before_anything_is_publi
         f"FROM {sql.table(table.target)} WHERE id = 1"
     )
     table.load((2, "y", day(3)))
-    with pytest.raises(VerifyFailed, match="1 keys"):
+    with pytest.raises(VerifyFailed, match="1 key"):
         broken(table, (1, "b", day(1)[:-1] + "5"))
 
 

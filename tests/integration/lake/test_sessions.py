@@ -72,6 +72,54 @@ def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path
     assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
 
 
+LAUNCHED = """
+with sessions:
+    sessions.launch(small=True)
+    assert not sessions.started and "pyspark" not in sys.modules
+    launched = children()
+    print(len(launched))
+    if sys.argv[3] == "killed":
+        os.kill(launched[0], 9)
+    if sys.argv[3] != "unused":
+        print(sessions.load_session().sql("SELECT sum(id) FROM range(5)").collect()[0][0], children() == launched)
+print(children(), list(pathlib.Path(os.environ["TMPDIR"]).rglob("*")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("then", "said"), [("used", "10 True\n"), ("killed", "10 False\n"), ("unused", "")])
+def test_a_jvm_is_launched_before_it_is_needed(tmp_path: Path, then: str, said: str) -> None:
+    """It is the one that is used; one that was killed meanwhile is replaced, one that nobody needed ends."""
+    (place := tmp_path / "tmp").mkdir()
+    done = run(LAUNCHED, str(tmp_path), "1g", then, TMPDIR=str(place))
+    assert done.stderr == ""
+    assert done.stdout == f"1\n{said}[] []\n"
+
+
+BORROWED = """
+from pyspark.sql import SparkSession
+from tidegate.spark.jars import resolve
+paths = ":".join(map(str, resolve(lake.jars())))
+builder = SparkSession.builder.master("local[1]").config("spark.driver.extraClassPath", paths)
+for key, value in lake.spark_conf().items():
+    builder = builder.config(key, value)
+mine = builder.getOrCreate()
+mine.sparkContext.setLogLevel("OFF")  # a busy machine is warned of; what PySpark logs is not Java's
+print("begins", file=sys.stderr, flush=True)
+with Sessions(borrowed=mine, lakes=[lake.spark_conf()], jars=lake.jars()) as sessions:
+    print(sessions.load_session().sql("SELECT 1").collect()[0][0])
+print("ends", file=sys.stderr, flush=True)
+mine.stop()
+"""
+
+
+@pytest.mark.slow
+def test_a_program_with_a_spark_of_its_own_reads_no_errors_of_our_questions(tmp_path: Path) -> None:
+    done = run(BORROWED, str(tmp_path), "1g")
+    assert done.stdout == "1\n", done.stderr
+    assert done.stderr.partition("begins\n")[2].partition("ends\n")[0] == ""
+
+
 @pytest.mark.slow
 def test_no_program_is_started_for_a_file_of_a_table(tmp_path: Path) -> None:
     """Hadoop would start `chmod` for the file and for its checksum."""

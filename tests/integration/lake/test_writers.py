@@ -112,7 +112,7 @@ def test_ties_that_differ_stop_and_leave_the_table(lake: Lake, mode: Mode) -> No
     lake.load(target, Mode.APPEND, (9, "kept", None))
     before = lake.format.state(target, "0123456789abcdef")
     tied = [(1, "a", "2024-01-01T00:00:00"), (1, "b", "2024-01-01T00:00:00"), (2, "c", None)]
-    with pytest.raises(DuplicateKeys, match=r"^1 keys \(id\)"):
+    with pytest.raises(DuplicateKeys, match=r"^1 key \(id\)"):
         run(lake, target, Merge(), mode, tied)
     after = lake.format.state(target, "0123456789abcdef")
     assert (after.snapshot, after.position, after.branches) == (before.snapshot, before.position, ())

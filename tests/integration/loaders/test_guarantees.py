@@ -189,7 +189,7 @@ def test_checks_stop_a_load_before_anything_is_written(bench):
         ({}, {}, CheckFailed, "1 row has a NULL in column 'at'"),
         ({"max_rows": 1}, {"on_null": "skip"}, CheckFailed, "2 rows would be loaded, more than max_rows=1"),
         ({"not_null": ["name"]}, {"on_null": "skip"}, CheckFailed, "1 row has a NULL in column 'name'"),
-        ({}, {"on_null": "skip", "primary_key": "id"}, DuplicateKeys, "1 keys .id. have the same at and other values"),
+        ({}, {"on_null": "skip", "primary_key": "id"}, DuplicateKeys, "1 key .id. has the same at and other values"),
         ({}, {"on_null": "never"}, ConfigError, "on_null"),
     ]
     for made, named, error, said in refusals:

@@ -100,7 +100,7 @@ def test_several_rows_of_one_key_are_refused_even_where_they_are_equal(bench, fi
         sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
         assert following(bench, source, goal).load().records == 1
         sql(bench, f"INSERT INTO delta.`{source}` VALUES {TWICE}")
-    with pytest.raises(DuplicateKeys, match="several rows for each of 1 keys"):
+    with pytest.raises(DuplicateKeys, match="several rows for each of 1 key"):
         following(bench, source, goal).load()
     sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col = 7")
     following(bench, source, goal).load()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+from support.lake import QUICK
+from support.workspace import Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -24,3 +29,41 @@ def test_events_as_deep_as_spark_reads_them_are_loaded_and_deeper_ones_wait(log_
     outcome = log.loaded()
     assert (outcome.rows_read, outcome.rows_quarantined) == (5, 2)
     assert {row[0]: row[1].count("[") for row in log.rows()} == {1: 2, 2: 500, 3: 980}
+
+
+LONG = 'é\n"' + "x" * 30_000_000
+ORDER = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 10}
+WAYS = {"id": "bigint", "price": "decimal(10,2) as bytes", "note": "text"}
+# The digits of this price look like a number: only the whole row tells that they are a text, the base64 of -26588.24.
+ROW = {"id": 1, "price": "1234", "note": LONG}
+EVENTS = {
+    "debezium": {"before": None, "after": ROW, "source": {**ORDER, "sequence": '["10","10"]'}, "op": "c"},
+    "flat": {
+        **ROW,
+        "__op": "c",
+        "__table": "orders",
+        "__source_connector": "postgresql",
+        "__source_sequence": '["10","10"]',
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_event_is_as_long_as_it_is(tmp_path, kind):
+    """Spark's parser of JSON takes a string of more than 20 million characters for a broken document unless told."""
+    one = {
+        "source": {"path": "events/*.json", "envelope": {"kind": kind, "columns": WAYS}},
+        "target": "lake.shop.orders",
+        "key": "id",
+        "strategy": "cdc",
+        "write": "merge",
+    }
+    workspace = Workspace(folder=tmp_path)
+    workspace.write({"orders": one}, connections={}, spark={"conf": {**QUICK, "spark.driver.memory": "4g"}})
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "1.json").write_text(json.dumps(EVENTS[kind]) + "\n", encoding="utf-8")
+    done = workspace.cli("run")
+    assert done.returncode == 0, done.stderr
+    (row,) = workspace.rows("shop.orders")
+    assert (row["id"], str(row["price"]), row["note"]) == (1, "-26588.24", LONG)

@@ -11,8 +11,8 @@ import pytest
 
 from tidegate.core.ids import Connection
 from tidegate.core.log import LogSpan
+from tidegate.sources.change_log.events import Event
 from tidegate.sources.change_log.slot import log, slot
-from tidegate.sources.change_log.slot.events import Event
 from tidegate.sources.database import Database
 
 SLOT = "tidegate_orders"
@@ -88,7 +88,7 @@ class SlotShop:
         """What lies after a position."""
         with self.log() as log:
             span = log.after(state, most=most)
-            return span, [event for part in span.slices for event in log._events(part, log.schema())]
+            return span, [event for part in span.slices for event in log.decoded(part, log.schema())]
 
     def acknowledge(self, state) -> None:
         self.options.acknowledge(state)

@@ -14,7 +14,8 @@ from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
 from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
-from tidegate.sources.change_log.slot import log, slot, spool
+from tidegate.sources.change_log import spool
+from tidegate.sources.change_log.slot import log, slot
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 

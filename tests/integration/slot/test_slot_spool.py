@@ -3,12 +3,13 @@
 import pytest
 
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.sources.change_log.slot.events import Event
-from tidegate.sources.change_log.slot.spool import spooled
+from tidegate.sources.change_log.events import Event
+from tidegate.sources.change_log.spool import Carried, spooled
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 ROWS = Schema(columns=(Column(name="id", type=BIGINT), Column(name="name", type=TEXT)))
+CARRIED = (Carried(wire="string", value="try_cast({} AS bigint)".format), Carried(wire="string", value=str))
 
 
 def event(id_, name):
@@ -18,6 +19,6 @@ def event(id_, name):
 @pytest.mark.parametrize("name", ["shop", "my shop", "50%20 {1}[a]?*", "größe"])
 def test_a_projects_folder_may_have_any_name(spark, tmp_path, name):
     place = tmp_path / name
-    with spooled(spark, iter([event("1", "a"), event("2", None)]), ROWS, place) as found:
+    with spooled(spark, iter([event("1", "a"), event("2", None)]), ROWS, CARRIED, place) as found:
         assert sorted((row["id"], row["name"]) for row in found.collect()) == [(1, "a"), (2, None)]
     assert not place.exists(), "nothing is left"

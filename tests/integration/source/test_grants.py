@@ -122,6 +122,77 @@ class TestPostgresql:
         assert f"`{grant}`" in outcome.error.hint
 
 
+@pytest.mark.postgres
+class TestSlot:
+    """A replication slot, read with a login that owns nothing."""
+
+    SLOT = "tidegate_orders"
+
+    @pytest.fixture
+    def shop(self, postgres):
+        name = postgres.create_database().rpartition("/")[2]
+        with postgres.connect(name) as admin:
+            admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+            admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
+            admin.execute("INSERT INTO orders SELECT n, n FROM generate_series(1, 3) n")
+        yield name
+        with postgres.connect(name) as admin:
+            admin.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+            admin.execute("DROP OWNED BY loader")
+            admin.execute("DROP ROLE loader")
+        postgres.drop_database(name)
+
+    def project(self, folder, postgres, shop):
+        workspace = Workspace(folder=folder)
+        source = {"connection": "shop", "slot": self.SLOT, "table": "public.orders"}
+        stream = {"source": source, "target": "lake.shop.orders", "key": ["id"], "strategy": "cdc", "write": "merge"}
+        workspace.write({"orders": stream}, connections={"shop": {"url": postgres.url(shop, user="loader")}})
+        return workspace
+
+    def test_they_are_enough(self, shop, postgres, spark, tmp_path):
+        with postgres.connect(shop) as admin:
+            for statement in documented("change_log.md", shop=shop):
+                admin.execute(statement)
+        workspace = self.project(tmp_path, postgres, shop)
+        assert workspace.run(spark=spark).exit_code == 0
+        with postgres.connect(shop) as admin:
+            admin.execute("SET synchronous_commit = on")  # a log is read as far as it is on disk
+            admin.execute("INSERT INTO orders VALUES (4, 4)")
+            admin.execute("UPDATE orders SET amount = 20 WHERE id = 2")
+            admin.execute("DELETE FROM orders WHERE id = 3")
+        report = workspace.run(spark=spark)
+        assert report.exit_code == 0, report.streams[0].error
+        assert [tuple(row.values())[:2] for row in workspace.rows("shop.orders")] == [(1, 1), (2, 20), (4, 4)]
+        with workspace.project(spark) as opened:
+            assert opened.verify(level="rows").ok
+        listed = workspace.cli("slot", "list", "--json")
+        assert f'"name": "{self.SLOT}"' in listed.stdout, listed.stderr
+        dropped = workspace.cli("slot", "drop", self.SLOT, "--yes")
+        assert dropped.returncode == 0, dropped.stderr
+
+    @pytest.mark.parametrize(
+        ("missing", "words", "statement"),
+        [
+            (" REPLICATION", "may not use replication slots", "ALTER ROLE loader REPLICATION"),
+            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON orders TO loader"),
+            ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
+            (
+                "CREATE PUBLICATION",
+                "may not publish",
+                'CREATE PUBLICATION "tidegate_orders" FOR TABLE "public"."orders" WITH (publish',
+            ),
+        ],
+    )
+    def test_one_that_is_missing_is_named(self, shop, postgres, spark, tmp_path, missing, words, statement):
+        with postgres.connect(shop) as admin:
+            for each in documented("change_log.md", shop=shop):
+                if not each.startswith(missing):
+                    admin.execute(each.replace(missing, "") if missing.startswith(" ") else each)
+        (outcome,) = self.project(tmp_path, postgres, shop).run(spark=spark).streams
+        assert words in outcome.error.message
+        assert f"`{statement}" in outcome.error.hint
+
+
 class TestMariadb:
     @pytest.fixture
     def shop(self, mariadb, maria_database):

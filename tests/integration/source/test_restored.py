@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,16 +25,6 @@ def server() -> Iterator[PostgresServer]:
     server = PostgresServer.new(autovacuum="off", fsync="on", synchronous_commit="on", checkpoint_timeout="1h")
     yield server
     server.drop()
-
-
-def copied(server: PostgresServer, there: Path) -> None:
-    subprocess.run(["cp", "-a", str(server.data), str(there)], check=True)
-
-
-def put_back(server: PostgresServer, there: Path) -> None:
-    shutil.rmtree(server.data)
-    subprocess.run(["cp", "-a", str(there), str(server.data)], check=True)
-    (server.data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def settings() -> dict[str, str]:
@@ -74,13 +61,13 @@ def test_copy_put_back_and_written_further_is_noticed(server, strategy, stopped,
         loader.load()
         server.stop(stopped)
         copy = server.folder / "copy"
-        copied(server, copy)
+        server.copy_to(copy)
         server.start(**settings())
         write(url, 20, updates=5)
         loader.load()
         assert len(loader.rows) == 40
         server.stop(stopped)
-        put_back(server, copy)
+        server.put_back(copy)
         server.start(**settings())
         write(url, 60, updates=10)
         if checkpoint:

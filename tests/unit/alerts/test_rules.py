@@ -63,7 +63,7 @@ CASES = {
     "delete_guard": situation(**failed("delete_fuse", "stopped")),
     "maintenance_failed": situation(facts={"maintenance_failed": {"code": "write", "message": "m"}}),
     "hook_failed": situation(
-        hooks_failed=(HookFailure(hook="webhook at h", since=NOW - HOUR, error={"message": "webhook at h: 500"}),)
+        hooks_failed=(HookFailure(hook="webhook at h", since=NOW - HOUR, error={"message": "answered 500"}),)
     ),
     "query_slower": situation(recent={"query_seconds": (9.0, 2, 2, 2, 2, 3)}),
 }

@@ -122,11 +122,54 @@ def test_mariadb_and_mysql(project, printed, scheme, connector, ssl):
     assert 10_000 <= int(config["database.server.id"]) < 2**32
 
 
+def test_sql_server(project, printed):
+    stream = topic("sales.orders", topic="erp.shopdb.sales.orders")
+    project({"orders": stream}, "sqlserver://app:{}@db.example/shopdb")
+    config = printed("orders")["config"]
+    expected = {
+        "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector",
+        "topic.prefix": "erp",
+        "database.names": "shopdb",
+        "table.include.list": "sales.orders",
+        "driver.encrypt": "true",
+        "driver.trustServerCertificate": "false",
+        "time.precision.mode": "microseconds",
+        "snapshot.isolation.mode": "snapshot",
+        "schema.history.internal.kafka.topic": "erp.schema-history",
+    }
+    assert expected.items() <= config.items()
+    assert "database.server.id" not in config
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("oracle://app:{}@db/ERPPDB1?cdb=ERPCDB", {"database.dbname": "ERPCDB", "database.pdb.name": "ERPPDB1"}),
+        ("oracle://app:{}@db/ERP", {"database.dbname": "ERP"}),
+    ],
+)
+def test_oracle(project, printed, url, names):
+    stream = topic("SALES.ORDERS", topic="erp.SALES.ORDERS", envelope="flat")
+    project({"orders": stream}, url)
+    config = printed("orders")["config"]
+    expected = {
+        "connector.class": "io.debezium.connector.oracle.OracleConnector",
+        "topic.prefix": "erp",
+        "table.include.list": "SALES.ORDERS",
+        "lob.enabled": "true",
+        "interval.handling.mode": "string",
+        **names,
+    }
+    assert expected.items() <= config.items()
+    assert ("database.pdb.name" in config) == ("database.pdb.name" in names)
+    assert "source.commit_scn" in config["transforms.unwrap.add.fields"]
+
+
 def test_avro_and_flattened_events(project, printed):
-    project({"parking": topic(envelope="debezium_avro")}, registry=f"http://me:{SECRET}@registry:8081")
+    project({"parking": topic(envelope="debezium_avro")}, registry=f"https://me:{SECRET}@registry:8081")
     config = printed()["config"]
     assert config["value.converter"] == "io.confluent.connect.avro.AvroConverter"
-    assert config["value.converter.schema.registry.url"] == "http://registry:8081"
+    assert config["value.converter.schema.registry.url"] == "https://registry:8081"
     assert config["key.converter.basic.auth.user.info"] == "${env:SCHEMA_REGISTRY_LOGIN}"
     project({"parking": topic(envelope={"kind": "flat", "prefix": "_c_"})})
     config = printed()["config"]
@@ -234,7 +277,7 @@ def test_the_state_of_a_connector_is_that_of_its_task():
         assert asked.state("parking").state == "RUNNING"
         connect.states = ("RUNNING", "FAILED")
         found = asked.state("parking")
-        assert (found.state, found.reason) == ("FAILED", "org.Failure: the slot is in use")
+        assert (found.state, found.reason) == ("FAILED", "org.Failure: the slot is in use[…]")
         url = connect.url
     with pytest.raises(SourceUnavailable, match="does not answer"):
         KafkaConnect(url).state("parking")

@@ -76,6 +76,7 @@ def test_defaults_are_inherited_and_replaced(tmp_path):
         ({"webhook": URL, "retries": 2}, "unknown key"),
         ({"webhook": URL, "tries": 0}, "between 1 and 10"),
         ({"webhook": URL, "timeout": "soon"}, "duration"),
+        ({"webhook": URL, "timeout": "2d"}, "at most 1d"),
     ],
 )
 def test_mistakes_have_a_place(tmp_path, hook, why):
@@ -83,6 +84,11 @@ def test_mistakes_have_a_place(tmp_path, hook, why):
         project(tmp_path, hook)
     assert why in caught.value.message
     assert "streams.orders.after_publish" in caught.value.message
+
+
+def test_the_same_hook_twice_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="is in the list twice"):
+        project(tmp_path, {"webhook": URL}, {"webhook": URL, "tries": 2})
 
 
 def test_dbt_runs_code_and_needs_trust(tmp_path):
@@ -111,5 +117,5 @@ def test_check_says_what_cannot_run_here_and_contacts_nobody(tmp_path, monkeypat
     with Project(project(tmp_path, *hooks, trusted=True)) as opened:
         (found,) = opened.check()
     first, second = found.problems
-    assert "hooks run no statements at sqlite; they do at postgresql, trino" in first
+    assert "hooks run no statements at sqlite; they do at postgresql, snowflake, trino" in first
     assert "dbt" in second

@@ -83,5 +83,5 @@ def test_every_key_has_a_description():
 
 def test_connections_may_be_brokers_and_have_defaults():
     _, mapping = config.json_schema()["properties"]["connections"]["additionalProperties"]["anyOf"]
-    assert set(mapping["properties"]) == {"url", "kafka", "options", "registry", "defaults"}
+    assert set(mapping["properties"]) == {"url", "kafka", "options", "registry", "plain_http", "defaults"}
     assert "required" not in mapping

@@ -49,7 +49,7 @@ def test_a_project_of_parts_that_do_not_fit_is_refused_with_its_line(tmp_path, s
         assemble.streams(read, assemble.formats(read), assemble.Choice())
 
 
-@pytest.mark.parametrize("database", ["teradata", "snowflake", "oracle", "sqlserver"])
+@pytest.mark.parametrize("database", ["spark"])
 def test_a_database_that_no_rows_are_read_from_is_refused_by_check(tmp_path, database):
     (tmp_path / "tidegate.yaml").write_text(
         f"connections: {{shop: '{database}://h/d'}}\nstreams:\n"

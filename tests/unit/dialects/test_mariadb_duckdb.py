@@ -217,6 +217,7 @@ def test_addresses_of_mariadb() -> None:
     jdbc = there.jdbc("SET x = 1")
     assert jdbc.url == "jdbc:mysql://db.example:3307/my%2Fshop?permitMysqlScheme"
     assert (jdbc.properties["sslMode"], jdbc.properties["connectTimeout"]) == ("verify-full", "3000")
+    assert [jdbc.properties[f"tcpKeep{each}"] for each in ("Idle", "Interval", "Count")] == ["60", "10", "6"]
 
 
 @pytest.mark.parametrize(

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
-import sys
-
 import pytest
 
 from tidegate.core.ids import Connection
-from tidegate.dialects.trino import Trino
 from tidegate.dialects.trino.address import address_of
 from tidegate.dialects.trino.errors import translate, unreachable
 from tidegate.dialects.trino.types import column_of
 from tidegate.errors import (
     ConfigError,
-    EnvironmentMissing,
     SourceRefused,
 )
-
-
-def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "tidegate.dialects.trino.session", raising=False)
-    found = builtins.__import__
-
-    def without(name: str, *rest):
-        if name.split(".", maxsplit=1)[0] == "trino":
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return found(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(EnvironmentMissing) as missing:
-        Trino().open(Connection(name="tree", url="trino://me@127.0.0.1:1/memory"))
-    assert "the extra `trino`: `" in missing.value.hint
 
 
 @pytest.mark.parametrize(

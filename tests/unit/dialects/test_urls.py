@@ -11,7 +11,10 @@ from tidegate.cli.proposal import login
 from tidegate.config.paths import absolute_connection
 from tidegate.core.ids import Connection
 from tidegate.dialects.mariadb.address import address_of as mariadb
+from tidegate.dialects.oracle.address import address_of as oracle
 from tidegate.dialects.shared.database_file import file_of, opened_file
+from tidegate.dialects.sqlserver.address import address_of as sqlserver
+from tidegate.dialects.teradata.address import address_of as teradata
 from tidegate.dialects.trino.address import address_of as trino
 from tidegate.errors import ConfigError, UnknownPlugin
 
@@ -57,6 +60,43 @@ def test_what_cannot_be_parsed_is_not_shown(read, rest: str) -> None:
     assert refused.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "oracle://h/shop",
+        "oracle://me@h",
+        "oracle://me@h/a/b",
+        "oracle://me:secret@h:x/shop",
+        "oracle://me:secret@h/shop?sslmode=require",
+        "oracle://me:secret@h/shop?sslmode=disable&truststore=/t.jks",
+        "oracle://me:secret@h/shop?connect_timeout=soon",
+        "sqlserver://h/shop",
+        "sqlserver://me@h",
+        "sqlserver://me@h/a/b",
+        "sqlserver://me:secret@h:x/shop",
+        "sqlserver://me:secret@h/shop?sslmode=prefer",
+        "sqlserver://me:secret@h/shop?sslmode=require&sslrootcert=/ca.pem",
+        "sqlserver://me:secret@h/shop?encrypt=no",
+        "sqlserver://me:secret@h/shop?connect_timeout=soon",
+        "sqlserver://me:secret@h/shop?sslrootcert=a%0Adump%20file=b",
+        "teradata://h/shop",
+        "teradata://me@h",
+        "teradata://me@h/a/b",
+        "teradata://me:secret@h:x/shop",
+        "teradata://me:secret@h/shop?sslmode=prefer",
+        "teradata://me:secret@h/shop?sslmode=require&sslrootcert=/ca.pem",
+        "teradata://me:secret@h/shop?connect_timeout=soon",
+        "teradata://me:secret@h/shop,TMODE=TERA",
+        "teradata://me:secret@h/shop?sslrootcert=/a,LOG=DEBUG",
+    ],
+)
+def test_url_of_a_server_that_says_too_little_or_too_much(url: str) -> None:
+    read = {"oracle": oracle, "sqlserver": sqlserver, "teradata": teradata}[url.partition(":")[0]]
+    with pytest.raises(ConfigError) as refused:
+        read(Connection(name="c", url=url))
+    assert "secret" not in f"{refused.value}{refused.value.hint}"
+
+
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:shop.db", "sqlite://shop.db"])
 def test_urls_that_name_no_file(url: str) -> None:
     assert file_of(url) is None
@@ -83,3 +123,28 @@ def test_init_writes_a_file_from_the_projects_folder_on(scheme: str, tmp_path: P
     found = login(f"{scheme}:///{tmp_path}/data/shop.db", tmp_path)
     assert (found.masked, found.name, found.variable) == (f"{scheme}:///data/shop.db", "shop", None)
     assert file_of(found.url) == tmp_path / "data" / "shop.db"
+
+
+@pytest.mark.parametrize(
+    ("rest", "masked", "variable"),
+    [
+        ("me:pw@acme/SHOP?warehouse=W", "me:${SHOP_PASSWORD}@acme/SHOP?warehouse=W", "SHOP_PASSWORD"),
+        ("me@acme/SHOP?token=s3cr3t&role=R", "me@acme/SHOP?token=${SHOP_TOKEN}&role=R", "SHOP_TOKEN"),
+        ("me@acme/SHOP?private_key=s3cr3t", "me@acme/SHOP?private_key=${SHOP_PRIVATE_KEY}", "SHOP_PRIVATE_KEY"),
+        (
+            "me@acme/SHOP?private_key_file=/k&private_key_file_pwd=s3cr3t",
+            "me@acme/SHOP?private_key_file=/k&private_key_file_pwd=${SHOP_PRIVATE_KEY_FILE_PWD}",
+            "SHOP_PRIVATE_KEY_FILE_PWD",
+        ),
+        ("me@acme/SHOP?private_key_file=/k", "me@acme/SHOP?private_key_file=/k", None),
+    ],
+)
+def test_init_writes_no_secret_of_an_option(rest: str, masked: str, variable: str | None, tmp_path: Path) -> None:
+    found = login(f"snowflake://{rest}", tmp_path)
+    assert (found.masked, found.variable) == (f"snowflake://{masked}", variable)
+
+
+def test_init_takes_no_url_with_two_secrets(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="more than one secret") as refused:
+        login("snowflake://me:s3cr3t@acme/SHOP?token=s3cr3t", tmp_path)
+    assert "s3cr3t" not in f"{refused.value}{refused.value.hint}"

@@ -20,6 +20,10 @@ URLS = {
     "postgresql": "postgresql://h/d",
     "mariadb": "mariadb://h/d",
     "trino": "trino://me@h/c",
+    "oracle": "oracle://me:pw@h/d",
+    "snowflake": "snowflake://me:pw@h/d",
+    "sqlserver": "sqlserver://me:pw@h/d",
+    "teradata": "teradata://me:pw@h/d",
 }
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "dms": {"kind": "dms", "sequence": "at"},
@@ -31,7 +35,7 @@ def all_of_them() -> dict[Combination, tuple[str, ...]]:
     return dict(judged())
 
 
-def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa: C901, PLR0911 - one a flavour
+def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 - one a flavour
     """A source of that flavour as a project states it."""
     place, _, envelope = combination.flavour.partition(", ")
     match combination.source, *place.split():
@@ -51,6 +55,10 @@ def source_of(combination: Combination, number: int) -> dict[str, Any]:  # noqa:
             return {table_format: f"{table_format}_lake.raw.t"}
         case "change_log", "slot":
             return {"connection": "postgresql", "slot": f"s{number}", "table": "public.t"}
+        case "change_log", "sqlserver", "capture", "instance":
+            return {"connection": "sqlserver", "capture_instance": "t", "table": "main.t"}
+        case "change_log", "sqlserver", "change", "tracking":
+            return {"connection": "sqlserver", "change_tracking": True, "table": "main.t"}
         case "change_log", "topic":
             return {"connection": "events", "topic": "t", "envelope": EXAMPLES.get(envelope, envelope)}
         case "change_log", form, "files":

@@ -140,6 +140,21 @@ def test_each_catalog_in_the_words_of_spark(tmp_path: Path) -> None:
     s3 = Iceberg(name="l", folder=tmp_path, warehouse="s3://b/w")
     assert s3.spark_conf()["spark.sql.catalog.l.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
     assert any("aws-bundle" in each for each in s3.jars())
+    # The catalog says where tables are, and an option of the store that it is S3.
+    found = Iceberg(name="l", folder=tmp_path, catalog={"type": "rest", "uri": "http://x", "s3.endpoint": "http://y"})
+    assert any("aws-bundle" in each for each in found.jars())
+
+
+def test_a_catalog_that_gives_credentials_is_never_asked_from_a_cache(tmp_path: Path) -> None:
+    catalog = {"type": "rest", "uri": "http://x", "header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    lake = Iceberg(name="l", folder=tmp_path, warehouse="named", catalog=catalog)
+    assert any("aws-bundle" in each for each in lake.jars())
+    conf = lake.spark_conf()
+    assert conf["spark.sql.catalog.l.header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+    assert conf["spark.sql.catalog.l.rest-table-cache.max-entries"] == "0"
+    assert conf["spark.sql.catalog.l.s3.delete.batch-size"] == "1"
+    chosen = Iceberg(name="l", folder=tmp_path, catalog={**catalog, "s3.delete.batch-size": "9"}).spark_conf()
+    assert chosen["spark.sql.catalog.l.s3.delete.batch-size"] == "9"
 
 
 @pytest.mark.parametrize(
@@ -273,9 +288,9 @@ def manifest(*files: Any, rows: int = 0) -> Any:
         opened.append(discard_deleted)
         return files if discard_deleted else None
 
-    return SimpleNamespace(
-        content=0, existing_rows_count=rows, added_rows_count=None, fetch_manifest_entry=fetch, opened=opened
-    )
+    counts = {"existing_files_count": len(files), "added_files_count": None}
+    rows_of = {"existing_rows_count": rows, "added_rows_count": None}
+    return SimpleNamespace(content=0, **counts, **rows_of, fetch_manifest_entry=fetch, opened=opened)
 
 
 def table(*files: Any, manifests: int = 1) -> Any:
@@ -311,6 +326,8 @@ def test_what_proves_nothing() -> None:
     whole = file(struct.pack("<q", 0), struct.pack("<q", 1))
     assert held(table(whole, file(None, None)), BIGINT, 5, 6)
     assert held(table(whole, manifests=51), BIGINT, 5, 6)
+    assert held(table(*[whole] * 10_001), BIGINT, 5, 6)
+    assert not held(table(*[whole] * 10_000), BIGINT, 5, 6)
     assert held(table(whole), TEXT, 5, 6)
 
 

@@ -94,7 +94,7 @@ def test_statistics_are_computed_once_a_tenth_of_the_rows_changed(commits, count
 def test_a_forced_maintenance_computes_them_after_any_change():
     changed, unchanged = table(rows(99), rows(1), statistics=[(1, (1, 2))]), table(rows(100), statistics=[(1, (1, 2))])
     assert due(changed, upkeep()) is None
-    assert due(changed, upkeep(force=True)) == "1 rows came or went since the last, 1% of the table"
+    assert due(changed, upkeep(force=True)) == "1 row came or went since the last, 1% of the table"
     assert due(unchanged, upkeep(force=True)) is None
 
 

@@ -86,7 +86,7 @@ def test_options() -> None:
         with pytest.raises(ConfigError):
             Database(connection=HERE, **options)
     assert "s3cr3t" not in repr(Database(connection=HERE, table="a"))
-    assert Database(connection=HERE, table="a").jars() == ("org.postgresql:postgresql:42.7.8",)
+    assert Database(connection=HERE, table="a").jars() == ("org.postgresql:postgresql:42.7.13",)
 
 
 @pytest.mark.parametrize("url", ["postgres://h/d", "postgresql+psycopg://h/d", "postgresql://h/d"])

@@ -21,6 +21,8 @@ from tidegate.errors import (
 )
 from tidegate.spark.failures import needing, translate, translated
 
+DRIVER = "org.duckdb.DuckDBDriver"
+
 
 @pytest.mark.parametrize(
     ("text", "kind"),
@@ -32,6 +34,10 @@ from tidegate.spark.failures import needing, translate, translated
         ("Job aborted due to stage failure: PSQLException: ERROR: could not import the snapshot", SourceUnavailable),
         ('Job aborted due to stage failure: PSQLException: ERROR: snapshot "3-1B-1" does not exist', SourceUnavailable),
         ("Job aborted due to stage failure: PSQLException: ERROR: division of 'secret-value' by zero", SourceError),
+        ("Job aborted due to stage failure: ERROR: canceling statement due to lock timeout", SourceUnavailable),
+        ("in stage 3: org.apache.kafka.common.errors.TimeoutException: offsets of t-0", SourceUnavailable),
+        ("SparkConnectGrpcException: status = StatusCode.UNAVAILABLE, refused", SparkLost),
+        ("[INVALID_HANDLE.SESSION_CHANGED] The handle 'x' is invalid", SparkLost),
         ("org.apache.iceberg.jdbc.UncheckedSQLException: failed; PSQLException: refused", WriteError),
         ("java.io.IOException: Mkdirs failed to create file:/x", WriteError),
         ("java.lang.ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog", WriteError),
@@ -44,6 +50,11 @@ def test_each_failure_has_its_error_and_no_text_of_spark(text: str, kind: type[T
     assert type(found) is kind
     assert found.message.endswith("while writing to lake.a.b")
     assert "secret-value" not in found.message + found.hint
+
+
+def test_an_error_within_the_client_of_a_catalog_is_the_catalogs_whatever_spark_makes_of_it() -> None:
+    text = "[INTERNAL_ERROR] a bug\njava.lang.IllegalStateException: closed\n\tat org.apache.iceberg.rest.X.y(X:1)"
+    assert "the lake's catalog cannot be reached" in translate(RuntimeError(text), "opening lake.a.b").message
 
 
 def test_the_condition_is_named_and_the_cause_kept() -> None:
@@ -64,6 +75,14 @@ def test_the_condition_is_named_and_the_cause_kept() -> None:
         (
             "[UNSUPPORTED_FEATURE.TABLE_OPERATION] Table `a` does not support MERGE. SQLSTATE: 0A000",
             "Spark failed (UNSUPPORTED_FEATURE.TABLE_OPERATION: Table `a` does not support MERGE) while reading t",
+        ),
+        (
+            "org.apache.iceberg.exceptions.NotAuthorizedException: Not authorized: secret-value",
+            "the lake's catalog refused the login, or what it may do, while reading t",
+        ),
+        (
+            "org.apache.iceberg.exceptions.ForbiddenException: Forbidden: Status Code: 403 secret-value",
+            "the lake's catalog refused the login, or what it may do, while reading t",
         ),
         (
             "java.lang.ClassNotFoundException: org.postgresql.Driver",
@@ -150,9 +169,23 @@ def test_a_jvm_that_lives_is_not_told_as_lost(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_driver_that_spark_lacks_is_named_with_its_jar():
-    with pytest.raises(EnvironmentMissing) as caught, needing("org.duckdb.DuckDBDriver", ["org.duckdb:duckdb_jdbc:2"]):
+    with pytest.raises(EnvironmentMissing) as caught, needing(DRIVER, ["org.duckdb:duckdb_jdbc:2"], "shop"):
         raise RuntimeError("o12.jdbc: java.lang.ClassNotFoundException: org.duckdb.DuckDBDriver")
     assert "org.duckdb.DuckDBDriver" in str(caught.value)
     assert "spark.jars.packages=org.duckdb:duckdb_jdbc:2" in caught.value.hint
-    with pytest.raises(RuntimeError, match="another"), needing("org.duckdb.DuckDBDriver", []):
+    with pytest.raises(RuntimeError, match="another"), needing(DRIVER, [], "shop"):
         raise RuntimeError("another")
+    with (
+        pytest.raises(SourceUnavailable, match="connection 'shop': Spark's driver cannot reach"),
+        needing(DRIVER, [], "shop"),
+    ):
+        raise RuntimeError("o12.jdbc: java.sql.SQLNonTransientConnectionException: Socket fail to connect")
+    with pytest.raises(RuntimeError, match="refused"), needing(DRIVER, [], "shop"):
+        raise RuntimeError("refused: java.sql.SQLSyntaxErrorException")
+
+
+def test_a_store_that_cannot_be_reached_is_named() -> None:
+    text = "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: Connect to x"
+    assert "an object store cannot be reached while opening" in translate(RuntimeError(text), "opening t").message
+    rest = f"org.apache.iceberg.exceptions.RESTException: Error occurred\nCaused by: HttpHostConnectException: {text}"
+    assert "catalog cannot be reached" in translate(RuntimeError(rest), "opening t").message

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +106,12 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentMissing, match="cannot be written"):
         jars.resolve(["org:thing:1"], tmp_path / "file" / "cache")
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")
+def test_the_bundled_log_store_is_what_its_source_says(tmp_path: Path) -> None:
+    script = Path(__file__).parents[3] / "scripts" / "log_store.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path / "made.jar")], check=True, timeout=180)
+    (bundled,) = jars.resolve([jars.DELTA_LOG_STORE], tmp_path)
+    assert (tmp_path / "made.jar").read_bytes() == bundled.read_bytes()
+    assert jars.missing([jars.DELTA_LOG_STORE], tmp_path) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 
 from tidegate.errors import EnvironmentMissing
+from tidegate.formats.delta import Delta
 from tidegate.spark import shared, sql
 from tidegate.spark.jars import LOCAL_FILES
+from tidegate.spark.needed import LOG_STORE
 from tidegate.spark.session import LOAD_CONF, Sessions
 
 
@@ -45,6 +48,30 @@ class Session:
 
 PASSWORD = "spark.sql.catalog.lake.jdbc.password"
 LAKE = {"spark.sql.extensions": "iceberg.Ext", "spark.sql.catalog.lake": "iceberg.Catalog"}
+
+
+def test_no_jvm_is_launched_beside_a_session_of_the_caller() -> None:
+    with Sessions(borrowed=Session(), jars=["no:such:1"]) as sessions:
+        sessions.launch()
+        assert not sessions.started
+
+
+NO_JAVA = """
+from tidegate.errors import EnvironmentMissing
+from tidegate.spark.session import Sessions
+with Sessions() as sessions:
+    sessions.launch()
+    try:
+        sessions.load_session()
+    except EnvironmentMissing as error:
+        print(error)
+"""
+
+
+def test_a_jvm_that_cannot_be_launched_says_so_when_it_is_needed(tmp_path: Path) -> None:
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", NO_JAVA], capture_output=True, text=True, check=True, env=environ)
+    assert "no bin/java" in done.stdout
 
 
 def test_a_borrowed_session_is_neither_changed_nor_stopped() -> None:
@@ -140,6 +167,24 @@ def test_a_session_without_the_extensions_is_refused() -> None:
     with pytest.raises(EnvironmentMissing, match="without the SQL extensions that a lake needs") as error:
         Sessions(borrowed=Session(), lakes=[LAKE]).load_session()
     assert "spark.sql.extensions=iceberg.Ext" in error.value.hint
+
+
+def test_a_session_whose_commits_to_delta_in_s3_may_be_replaced_is_refused() -> None:
+    lake = Delta(name="lake", warehouse="s3a://lake/t").spark_conf()
+    started = {"spark.sql.extensions": lake["spark.sql.extensions"]}
+    with pytest.raises(EnvironmentMissing, match="loses a commit without a word") as error:
+        Sessions(borrowed=Session(**started), lakes=[lake], conf={LOG_STORE: "set.too.late"}).load_session()
+    assert f"`{LOG_STORE}=tidegate.ConditionalLogStore`" in error.value.hint
+    assert "delta-log-store.jar" in error.value.hint
+    own = Session(**started, **{LOG_STORE: "io.delta.storage.S3DynamoDBLogStore"})
+    assert Sessions(borrowed=own, lakes=[lake]).load_session().conf[LOG_STORE] == own.conf[LOG_STORE]
+
+
+def test_commits_to_delta_in_s3_are_conditional_unless_the_project_says_otherwise() -> None:
+    lakes = [LAKE, Delta(name="lake", warehouse="s3a://lake/t").spark_conf()]
+    assert Sessions(lakes=lakes)._start_conf()[LOG_STORE] == "tidegate.ConditionalLogStore"
+    assert Sessions(lakes=lakes, conf={LOG_STORE: "mine.Store"})._start_conf()[LOG_STORE] == "mine.Store"
+    assert LOG_STORE not in Sessions(lakes=[LAKE])._start_conf()
 
 
 def test_catalogs_write_files_of_this_machine_without_programs_where_the_jvm_has_the_class() -> None:

@@ -57,13 +57,33 @@ def test_position_is_a_row_seen_and_not_the_edge() -> None:
     assert one.loaded["d"] == one.table.rows["d"]
 
 
-def test_edge_below_the_position_moves_nothing() -> None:
+def test_no_edge_moves_nothing() -> None:
+    one = stream()
+    one.run()
+    one.table.safe = None
+    assert one.run() is None
+
+
+def test_a_clock_that_went_back_to_before_the_position_stops() -> None:
+    """What is written by it comes below the position, and would never be read."""
     one = stream()
     one.run()
     one.table.safe = at("01 12:00:00.000000")
+    one.table.put("d", at("01 11:00:00.000000"))
+    with pytest.raises(HistoryGone, match="clock of the source is behind that") as gone:
+        one.run()
+    assert gone.value.context["restored"], "later runs, by a clock that is past the position again, cannot see it"
+
+
+@pytest.mark.parametrize("options", [{"lookback": 12 * HOUR}, {"safety_lag": 12 * HOUR}])
+def test_a_clock_that_went_back_within_the_lookback_or_a_longer_lag_stops_nothing(options) -> None:
+    one = stream(**options)
+    one.run()
+    one.table.safe = at("01 12:00:00.000000")
     assert one.run() is None
-    one.table.safe = None
-    assert one.run() is None
+    one.table.safe = at("01 11:59:59.999999")
+    with pytest.raises(HistoryGone):
+        one.run()
 
 
 def test_equal_values_across_the_boundary() -> None:

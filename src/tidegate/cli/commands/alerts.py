@@ -69,7 +69,12 @@ def listed(shell: Shell) -> int:
         shell.document({"incidents": [_document(each) for each in incidents], "channels": routes})
         return 0
     rows = tuple(
-        (each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why.replace("\n", " "))
+        (
+            each.stream,
+            each.rule.partition(":")[0],
+            moment(each.opened_at),
+            each.why.replace(".\n", ". ").replace("\n", ". "),
+        )
         for each in incidents
     )
     shell.table(Table(columns=("stream", "rule", "since", "why"), rows=rows), none="no open incidents")

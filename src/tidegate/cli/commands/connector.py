@@ -25,6 +25,9 @@ def connector(
         str | None,
         Option(metavar="REFERENCE", help="Where Kafka Connect finds the database's password: ${file:PATH:KEY}."),
     ] = None,
+    plain_http: Annotated[
+        bool, Option("--plain-http", help="With --apply: send the URL's login over http://, where others may read it.")
+    ] = False,
     yes: Annotated[
         bool, Option("--yes", help="Confirm changes by which events of an existing connector could be lost.")
     ] = False,
@@ -45,7 +48,7 @@ def connector(
             if shell.as_json:
                 shell.document({**found.to_dict(), "streams": list(found.streams)})
             return 0
-        changed = connectors.apply(found, apply, confirmed=yes)
+        changed = connectors.apply(found, apply, confirmed=yes, plain_http=plain_http)
     if shell.as_json:
         shell.document({"name": found.name, "changed": [each.to_dict() for each in changed]})
         return 0

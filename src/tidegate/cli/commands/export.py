@@ -1,4 +1,4 @@
-"""The command `export dbt-sources`, which tells dbt of a project's tables.
+"""The commands `export …`, which tell other tools of a project's tables.
 
 Overwrites only files that it wrote itself.
 """
@@ -42,6 +42,52 @@ def dbt_sources(
         shell.verbatim(found.text.rstrip("\n"))
     if shell.as_json:
         shell.document({"sources": found.text, "tables": found.tables, "left_out": list(found.left_out)})
+    for each in found.left_out:
+        shell.say(f"left out: {each}")
+    return 0
+
+
+def snowflake(
+    shell: Shell,
+    streams: Streams = None,
+    output: Annotated[
+        Path | None, Option("--output", metavar="PATH", help="Write this file, such as snowflake.sql.")
+    ] = None,
+    database: Annotated[
+        str | None, Option(metavar="NAME", help="The database at Snowflake that gets the tables.")
+    ] = None,
+    select: Select = None,
+    exclude: Exclude = None,
+) -> int:
+    """Prints the statements with which Snowflake reads the tables, and shows them after each load.
+
+    From the project and the metadata of the tables, without Spark, without opening a source and without secrets.
+    """
+    from tidegate.engine.export import snowflake as script  # noqa: PLC0415 - other commands do not need it
+
+    with shell.project() as project:
+        chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
+        tables = [
+            script.Table(stream=each.name, target=each.target, address=each.format.inspection.address(each.target))
+            for each in chosen
+            if each.format.inspection is not None
+        ]
+        unknown = [f"{each.name}: its format is not known" for each in chosen if each.format.inspection is None]
+        found = script.snowflake(tables, database, unknown)
+    if output is not None:
+        _write(output, f"{found.text}\n", script.HEADER)
+        shell.say(f"{output}: {found.tables} tables")
+    else:
+        shell.verbatim(found.text)
+    if shell.as_json:
+        shell.document(
+            {
+                "script": found.text,
+                "tables": found.tables,
+                "refresh": list(found.refresh),
+                "left_out": list(found.left_out),
+            }
+        )
     for each in found.left_out:
         shell.say(f"left out: {each}")
     return 0

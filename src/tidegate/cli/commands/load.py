@@ -130,6 +130,7 @@ def run(
         if full_refresh and not yes:
             _refuse_filled(project, names, select, exclude)
         from tidegate.cli.progress import progress  # noqa: PLC0415 - only a run shows one
+        from tidegate.engine import certificates  # noqa: PLC0415 - only a run reminds of them
 
         with progress(shell) as listener:
             report = project.run(
@@ -143,6 +144,7 @@ def run(
                 fail_fast=fail_fast,
                 on_event=listener,
             )
+        certificates.remind(project.config, [each.stream for each in report if each.error is None])
     if shell.as_json:
         shell.document(report.to_dict())
     else:

@@ -110,6 +110,10 @@ def _remarks(each: StreamStatus) -> list[str]:
     if each.rows_quarantined:
         rows = counted(each.rows_quarantined, "row", "wait")
         found.append(f"{rows} in quarantine; `tidegate quarantine show {each.stream}` shows them")
+    found += [
+        f"{failed.hook} has failed since {moment(failed.since)}: {failed.error.get('message')}"
+        for failed in each.hooks_failed
+    ]
     return [*found, *(f"{gap.known} {gap.label}" for gap in each.gaps)]
 
 

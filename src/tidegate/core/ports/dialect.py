@@ -21,6 +21,8 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
+from tidegate.core.ports.certification import Certification
+from tidegate.core.ports.select_forms import SelectForms
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.wire_format import ColumnRead
 from tidegate.errors import ConfigError
@@ -30,12 +32,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """What is read: a table by its parts, or the text of a query.
+    """What is read: a table by its parts (schema and table), or the text of a query, which has none.
 
-    Args:
-        sql: what stands behind FROM, quoted.
-        label: how people call it.
-        parts: schema and table; empty for a query.
+    `sql` stands behind FROM, quoted; `label` is how people call it.
     """
 
     sql: str
@@ -74,11 +73,9 @@ class Jdbc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCheck:
-    """What a server says of a moment before.
+    """What a server says of a moment before: why it cannot have come here from there, None where nothing says so.
 
-    Args:
-        restarted: whether it was started since, without which nothing can have been put in its place.
-        reason: why it cannot have come here from there; None where nothing says so.
+    Unless it was `restarted` since, nothing can have been put in its place.
     """
 
     restarted: bool
@@ -143,6 +140,10 @@ class Session(Protocol):
     def close(self) -> None:
         """Ends every connection."""
 
+    def in_snapshot(self, relation: Relation) -> Relation:
+        """The relation as statements name it after `hold`, where a statement itself says of which moment it is."""
+        return relation
+
     def views(self) -> Sequence[tuple[str, str]]:
         """Schema and name of the views, which `list_tables` leaves out."""
         return ()
@@ -169,10 +170,7 @@ class Session(Protocol):
         return [row for sql in statements for row in self.rows(sql)]
 
     def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:  # noqa: ARG002
-        """The column in whose ranges the table is kept, and where these begin or end as expressions of its type.
-
-        None for any other table.
-        """
+        """The column in whose ranges a table is kept, and where these begin or end as expressions of its type."""
         return None
 
     def witness(self) -> Mapping[str, Any]:
@@ -192,10 +190,7 @@ class Session(Protocol):
         return None
 
     def execute(self, sql: str, *, seconds: float) -> None:  # noqa: ARG002 - here and below
-        """Executes one statement outside of any transaction; the server ends it after so many seconds.
-
-        Raises the classes of `errors`, never the driver's; ConfigError where the dialect does not say `executes`.
-        """
+        """Executes one statement outside of a transaction, for so long at most; only where the dialect `executes`."""
         raise ConfigError("hooks run no statements at this database", hint="Use another connection.")
 
     def follows(self) -> bool:
@@ -233,7 +228,7 @@ class CatalogSession(Protocol):
         """See `Session.estimate`."""
 
 
-class Dialect(Protocol):
+class Dialect(SelectForms, Protocol):
     """The SQL of one database: text only.
 
     `schemes` are those of URLs that name it, beside its `kind`. `fence` at the end of a subquery keeps the optimizer
@@ -329,6 +324,10 @@ class Dialect(Protocol):
         """A text with another one put in place of a short one, both given without quotes in them."""
         return f"replace({sql}, '{old}', '{new}')"
 
+    def escaped(self, text: str, column: Column) -> str:  # noqa: ARG002 - few need the column's length
+        """The canonical text of a column as it stands between others, see `core/fingerprint`."""
+        return self.replaced(self.replaced(text, "~", "~0"), "|", "~1")
+
     def remainder(self, sql: str, divisor: int) -> str:
         """Of a whole number's division, with the sign of the dividend."""
         return f"({sql} % {divisor})"
@@ -356,18 +355,6 @@ class Dialect(Protocol):
         """The file that holds the database of a URL, absolute or from the project's folder; None for a server."""
         return None
 
-    def named(self, subquery: str, name: str) -> str:
-        """A subquery as it stands behind FROM."""
-        return f"({subquery}) AS {name}"
-
-    def descending(self, sql: str) -> str:
-        """In ORDER BY: the greatest value first, NULL last."""
-        return f"{sql} DESC NULLS LAST"
-
-    def limited(self, columns: str, rest: str, rows: int, *, distinct: bool = False) -> str:
-        """A SELECT of these columns that gives at most so many rows; `rest` begins with FROM."""
-        return f"SELECT {'DISTINCT ' if distinct else ''}{columns} {rest} LIMIT {rows}"
-
 
 class Connectable(Dialect, Protocol):
     """The dialect of a database that can be connected to.
@@ -386,9 +373,18 @@ class Connectable(Dialect, Protocol):
     executes: ClassVar[str] = ""
     known: ClassVar[re.Pattern[str]] = re.compile("")
 
+    @property
+    def certification(self) -> Certification | None:
+        """How `tidegate certify` writes to a database of this kind; None where it cannot."""
+        return None
+
     @abstractmethod
     def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
+
+    def in_the_clear(self, connection: Connection) -> str | None:  # noqa: ARG002 - a file is sent nowhere
+        """A warning where others may read what is sent; None where the project has it encrypted, or it stays here."""
+        return None
 
     def captured(self, connection: Connection) -> CapturedDatabase | None:  # noqa: ARG002 - few are captured
         """How Debezium captures the database of that connection so that no digit is lost; None where it does not."""

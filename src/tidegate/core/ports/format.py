@@ -17,7 +17,7 @@ from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, 
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Slice
-from tidegate.core.table_facts import Snippets, TableFacts
+from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -265,6 +265,10 @@ class Format(Protocol):
         given = {"statistics": rules.statistics, "measure_by": rules.measure_by}
         return tuple(f"{name} is tested with Iceberg tables alone" for name, value in given.items() if value)
 
+    def refuse_loads(self, target: Target) -> None:
+        """Raises Incompatible if the lake's catalog lacks what loads need, WriteError if it cannot be reached."""
+        del target  # by default every lake takes loads
+
     def irreplaceable(self, target: Target, columns: Sequence[str]) -> str | None:  # noqa: ARG002 - by default none can
         """Why these columns of a table cannot get another type with all of its rows; None where they can."""
         return "tables of this format keep the types of their columns"
@@ -335,11 +339,7 @@ class TableMaintenance(Protocol):
         """
 
     def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
-        """Does the step, and returns what it did, for people. Rows and positions stay unchanged.
-
-        Raises:
-            CommitConflict: another writer committed in between; the step can be repeated.
-        """
+        """Does the step; what it did, for people. No row or position changes. Raises CommitConflict: do it again."""
 
     def usage(self, target: Target) -> Usage | None:
         """The storage that the table uses; None if it cannot be listed."""
@@ -354,8 +354,14 @@ class TableInspection(Protocol):
     def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
         """These columns of every row of the visible version; None if only Spark can read them."""
 
+    def damaged(self, target: Target, said: str) -> str | None:
+        """A file of the visible version and how it is damaged, after a reader of it said that; None for none."""
+
     def snippets(self, target: Target) -> Snippets:
         """For each engine, code that reads the table. It may contain a secret from the catalog's options."""
+
+    def address(self, target: Target) -> TableAddress:
+        """Where engines elsewhere find the table, without a secret."""
 
 
 class TimeTravel(Protocol):
@@ -365,11 +371,7 @@ class TimeTravel(Protocol):
         """The versions that are kept, oldest first, without Spark; none if the table does not exist."""
 
     def rollback(self, session: SparkSession, target: Target, version: str) -> None:
-        """Makes that version the visible one; later versions are kept until they expire.
-
-        Raises:
-            CommitConflict: another writer committed in between.
-        """
+        """Makes that version the visible one; later ones are kept until they expire. Raises CommitConflict."""
 
 
 class ChangeFeed(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
 
 
@@ -14,9 +14,10 @@ class PublishedLoad:
     """The load that readers of the table see now; no value of a row, no secret.
 
     Args:
-        version: of the table; None where its format does not say.
+        version: the one that the load made of the table; None where its format does not say.
+        published_at: since when readers see the load. A rollback to it is later than its first publication.
         rows: of the run that loaded it, by what happened to them; None where an earlier run did.
-        verified: None where no verification was asked for.
+        verified: None where no verification was asked for, or the registry does not know.
     """
 
     project: str
@@ -24,12 +25,13 @@ class PublishedLoad:
     target: str
     load_id: str
     version: str | None
+    published_at: datetime
     rows: Mapping[str, int] | None
     verified: bool | None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
-        return asdict(self)
+        return {**asdict(self), "published_at": self.published_at.isoformat()}
 
 
 class Hook(Protocol):

@@ -234,6 +234,10 @@ class Source(Protocol[P]):
         """The same, with what only the source can say: in which schema a table lies that is named alone. Asks it."""
         return self.origin()
 
+    def in_the_clear(self) -> tuple[str, ...]:
+        """A warning for each connection on which others may read what is sent. Asks nobody."""
+        return ()
+
     @abstractmethod
     def probe(
         self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None

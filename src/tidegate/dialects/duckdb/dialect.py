@@ -19,6 +19,7 @@ from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
+    from tidegate.dialects.duckdb.certification import DuckdbCertification
     from tidegate.dialects.duckdb.session import DuckdbSession
 
 MOST_DIGITS = "9" * 38
@@ -154,6 +155,13 @@ class Duckdb(Connectable):
     def file(self, url: str) -> Path | None:
         """What three or four slashes lead to."""
         return file_of(url)
+
+    @property
+    def certification(self) -> DuckdbCertification:
+        """See `certification.py`."""
+        from tidegate.dialects.duckdb.certification import DuckdbCertification  # noqa: PLC0415 - few ask for it
+
+        return DuckdbCertification()
 
     def open(self, connection: Connection) -> DuckdbSession:
         """Connects.

@@ -16,6 +16,7 @@ from tidegate import extras
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
+from tidegate.core.cutting import first_line
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.refusals import marked_text
@@ -42,6 +43,7 @@ except ModuleNotFoundError as error:
     raise EnvironmentMissing("the DuckDB driver is not installed", hint=extras.hint("duckdb")) from error
 
 
+LONGEST_REASON = 1000
 MOST_ROW_BYTES = 4096
 # Two headers behind the one of the file tell in turn how many checkpoints there were, after their checksum. Source:
 # DuckDB, `src/include/duckdb/storage/storage_info.hpp`.
@@ -219,8 +221,8 @@ class DuckdbSession(PreSnapshotSession):
         if message := marked_text(text):
             return bad_value(self.name, message)
         if isinstance(error, duckdb.CatalogException):
-            return ColumnMissing(f"connection {self.name!r}: {text.splitlines()[0]}")
+            return ColumnMissing(f"connection {self.name!r}: {first_line(text, LONGEST_REASON)}")
         if isinstance(error, (duckdb.BinderException, duckdb.ParserException)):
-            return bad_query(self.name, text.splitlines()[0])
+            return bad_query(self.name, first_line(text, LONGEST_REASON))
         # The text of any other could show a value.
         return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from tidegate.core import keepalive
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Jdbc
-from tidegate.dialects.shared.server_url import in_brackets, server_url
+from tidegate.dialects.shared import tls
+from tidegate.dialects.shared.server_url import connect_seconds, in_brackets, server_url
 from tidegate.errors import ConfigError
 
 PORT = 3306
@@ -37,6 +39,22 @@ class Address:
         """Host and port, for people."""
         return f"{self.host}:{self.port}"
 
+    @property
+    def mode(self) -> str | None:
+        """How it is encrypted: beyond this machine verified unless the URL says otherwise; None as the driver likes."""
+        stated = self.options.get("sslmode")
+        if stated is None and ("sslrootcert" in self.options or not tls.is_local([self.host])):
+            return tls.VERIFIED
+        return stated
+
+    @property
+    def authorities(self) -> str | None:
+        """The file of the authorities by which the server is verified; None where it is not."""
+        if self.mode is None or not self.mode.startswith("verify-"):
+            return None
+        stated = self.options.get("sslrootcert", tls.SYSTEM)
+        return tls.authorities() if stated == tls.SYSTEM else stated
+
     def arguments(self) -> dict[str, Any]:
         """What Python's driver is given."""
         found: dict[str, Any] = {
@@ -45,16 +63,15 @@ class Address:
             "user": self.user,
             "password": self.password,
             "database": self.database,
-            "connect_timeout": int(self.options.get("connect_timeout", "10")),
+            "connect_timeout": connect_seconds(self.options),
         }
-        mode = self.options.get("sslmode")
-        if mode == "disable":
+        if self.mode == "disable":
             found["ssl_disabled"] = True
-        elif mode is not None:
+        elif self.mode is not None:
             found["ssl"] = {
-                "ca": self.options.get("sslrootcert"),
-                "verify_mode": "none" if mode == "require" else "required",
-                "check_hostname": mode == "verify-full",
+                "ca": self.authorities,  # without a file, the driver would look at no host name
+                "verify_mode": "none" if self.authorities is None else "required",
+                "check_hostname": self.mode == tls.VERIFIED,
             }
         return found
 
@@ -65,15 +82,19 @@ class Address:
             "user": self.user,
             "tinyInt1isBit": "false",
             "yearIsDateType": "false",
-            "connectTimeout": str(1000 * int(self.options.get("connect_timeout", "10"))),
+            "connectTimeout": str(1000 * connect_seconds(self.options)),
+            "tcpKeepIdle": str(keepalive.IDLE),
+            "tcpKeepInterval": str(keepalive.INTERVAL),
+            "tcpKeepCount": str(keepalive.COUNT),
             "sessionInitStatement": settings,
+            "allowLocalInfile": "false",  # else a server may ask for files of this machine
         }
         if self.password:
             properties["password"] = self.password
-        if "sslmode" in self.options:
-            properties["sslMode"] = MODES[self.options["sslmode"]]
-        if "sslrootcert" in self.options:
-            properties["serverSslCert"] = self.options["sslrootcert"]
+        if self.mode is not None:
+            properties["sslMode"] = MODES[self.mode]
+        if self.authorities is not None:
+            properties["serverSslCert"] = self.authorities
         url = f"jdbc:mysql://{in_brackets(self.host)}:{self.port}/{quote(self.database, safe='')}?permitMysqlScheme"
         return Jdbc(url=url, properties=properties)
 
@@ -90,8 +111,6 @@ def address_of(connection: Connection) -> Address:
         raise ConfigError(f"connection {connection.name!r}: the URL has no database", hint=SHAPE)
     if options.get("sslmode", "disable") not in MODES:
         raise ConfigError(f"connection {connection.name!r}: sslmode must be one of {', '.join(MODES)}")
-    if not options.get("connect_timeout", "10").isdigit():
-        raise ConfigError(f"connection {connection.name!r}: connect_timeout must be a number of seconds")
     return Address(
         host=url.host,
         port=url.port or PORT,

@@ -13,7 +13,7 @@ from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Schema
 from tidegate.dialects.mariadb.address import Address
 from tidegate.dialects.mariadb.types import Native, column_of
-from tidegate.dialects.shared.columns import RelationColumns, described
+from tidegate.dialects.shared.columns import RelationColumns, by_table, described
 
 UNKNOWN_ROW_BYTES = 100
 SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
@@ -176,10 +176,7 @@ def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ..
         "SELECT table_schema, table_name, column_name FROM information_schema.statistics "
         f"WHERE index_name = 'PRIMARY' AND table_schema NOT IN ({SYSTEM}) ORDER BY 1, 2, seq_in_index"
     )
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for schema, table, column in rows:
-        found[schema, table] = (*found.get((schema, table), ()), column)
-    return found
+    return by_table(rows)
 
 
 def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:

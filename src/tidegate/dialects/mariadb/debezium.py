@@ -41,4 +41,5 @@ def captured(scheme: str, address: Address) -> CapturedDatabase:
         order=("source.file", "source.pos", "source.row", "source.db"),
         namespace=address.database,
         keeps_history=True,
+        is_replica=True,
     )

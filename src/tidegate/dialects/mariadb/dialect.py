@@ -18,10 +18,13 @@ from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
+from tidegate.dialects.mariadb.address import address_of
 from tidegate.dialects.mariadb.types import CHARSET, STATED
 from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.shared.tls import warning
 
 if TYPE_CHECKING:
+    from tidegate.dialects.mariadb.certification import MariadbCertification
     from tidegate.dialects.mariadb.session import MariadbSession
 
 BYTES = frozenset({"binary", "varbinary", "blob"})
@@ -183,6 +186,18 @@ class Mariadb(Connectable):
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST(CONV(SUBSTR({digest}, {1 + 8 * index}, 8), 16, 10) AS SIGNED)"
+
+    def in_the_clear(self, connection: Connection) -> str | None:
+        """Where the URL says so."""
+        found = address_of(connection)
+        return warning(connection.name, found.mode or "", [found.host])
+
+    @property
+    def certification(self) -> MariadbCertification:
+        """See `certification.py`."""
+        from tidegate.dialects.mariadb.certification import MariadbCertification  # noqa: PLC0415 - few ask for it
+
+        return MariadbCertification()
 
     def open(self, connection: Connection) -> MariadbSession:
         """Connects.

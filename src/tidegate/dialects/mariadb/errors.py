@@ -13,6 +13,7 @@ import pymysql
 
 from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
+from tidegate.dialects.shared.tls import unverified
 from tidegate.errors import (
     ColumnMissing,
     SchemaRefused,
@@ -51,6 +52,14 @@ CUT = {
     2026: "TLS was refused",
 }
 
+UNVERIFIED = {
+    "Hostname mismatch": "its certificate is for another host",
+    "IP address mismatch": "its certificate is for another host",
+    "certificate has expired": "its certificate has expired",
+    "certificate verify failed": "its certificate is of an authority that is not trusted",
+    "server doesn't support it": "it offers no TLS",
+}
+
 
 @contextmanager
 def translated_errors(name: str) -> Iterator[None]:
@@ -84,15 +93,17 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     return SourceError(f"connection {name!r}: the server rejected the statement with {type(error).__name__} {number}")
 
 
-def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
-    """Of a failed attempt to connect."""
-    number = code_of(error)
+def refused(name: str, where: str, error: pymysql.Error | OSError) -> TidegateError:
+    """Of a failed attempt to connect; the driver reads the file of authorities without an error of its own."""
+    number, text = code_of(error), str(error)
+    reason = next((reason for piece, reason in UNVERIFIED.items() if piece in text), None)
+    if reason is not None or isinstance(error, OSError):
+        return unverified(name, where, reason or "the file of `sslrootcert` cannot be read")
     if number in LOGIN:
         return login_refused(name, where)
     if number in NAMES or number in DENIED:
         return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
-    reason = CUT.get(number, f"{type(error).__name__} {number}")
-    return unreachable(name, where, reason)
+    return unreachable(name, where, CUT.get(number, f"{type(error).__name__} {number}"))
 
 
 def _grant(text: str) -> str:

@@ -6,6 +6,7 @@ statement, which may be earlier. Never uses a list of transactions that the serv
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ SETTLE = timedelta(seconds=1)
 POLL = 0.05
 NAMED = 3
 FRESH_TRIES = 20
-FRESH_WAIT = 0.15  # the server answers from a copy of its list for a tenth of a second
+# The server answers from a copy of its list until nobody has asked for a tenth of a second: those who ask at the same
+# pace would keep each other from ever seeing a new one.
+FRESH_WAIT = (0.12, 0.4)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 NOW = "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
@@ -232,7 +235,7 @@ def _transactions(session: CatalogSession) -> list[tuple[int, int, int]]:
         own_since = [since for thread, since, _ in rows if thread == own]
         if own_since and abs(own_since[0] - now / 1_000_000) <= 2:
             return [row for row in rows if row[0] != own]
-        time.sleep(FRESH_WAIT)
+        time.sleep(random.uniform(*FRESH_WAIT))  # noqa: S311 - no secret
     raise EdgeUnknown(
         f"connection {session.name!r}: the server's list of transactions is not up to date",
         hint="Another client polls information_schema.innodb_trx without a pause: let it wait 0.2 s between reads.",

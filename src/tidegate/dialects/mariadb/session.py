@@ -20,7 +20,8 @@ from tidegate.core.schema import Column, Schema
 from tidegate.dialects.mariadb import catalog
 from tidegate.dialects.mariadb.address import address_of
 from tidegate.dialects.mariadb.types import Native
-from tidegate.errors import EnvironmentMissing, SourceMoved
+from tidegate.dialects.shared.answers import Answers
+from tidegate.errors import EnvironmentMissing
 
 try:
     import pymysql
@@ -52,7 +53,7 @@ class MariadbSession(PreSnapshotSession):
         self._lock = threading.Lock()
         self._held: Relation | None = None
         self._held_at = datetime.min  # noqa: DTZ901 - a time of the server, in UTC and without zone
-        self._answers: dict[str, list[Row]] = {}
+        self._answers = Answers()
         self._connection = self._connect()
         try:
             ((version, self._thread),) = self.outside_rows("SELECT VERSION(), CONNECTION_ID()")
@@ -73,7 +74,7 @@ class MariadbSession(PreSnapshotSession):
         """The rows of one statement; remembered from the snapshot on, see `verify_unchanged`."""
         found = self.outside_rows(sql)
         if self._held is not None:
-            self._answers.setdefault(sql, found)
+            self._answers.keep(sql, found)
         return found
 
     def outside_rows(self, sql: str) -> list[Row]:
@@ -167,11 +168,7 @@ class MariadbSession(PreSnapshotSession):
             return
         self.outside_rows("COMMIT")
         self._take_snapshot(self._held)
-        for sql, before in tuple(self._answers.items()):
-            # The rows of a grouped statement come in any order.
-            if sorted(map(repr, self.outside_rows(sql))) != sorted(map(repr, before)):
-                label = self._held.label
-                raise SourceMoved(f"connection {self.name!r}: {label} was written to while it was being read")
+        self._answers.confirm(self.outside_rows, self.name, self._held)
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the same server with the same settings."""
@@ -220,7 +217,7 @@ class MariadbSession(PreSnapshotSession):
             return pymysql.connect(
                 **self.address.arguments(), charset="utf8mb4", autocommit=True, program_name="tidegate"
             )
-        except pymysql.Error as error:
+        except (pymysql.Error, OSError) as error:
             raise refused(self.name, self.address.where, error) from error
 
 

@@ -6,9 +6,11 @@ or another session setting.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import parse_qsl, urlsplit
 
 from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import ALL_BOUNDS, Bound
@@ -17,8 +19,10 @@ from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
+from tidegate.dialects.shared.tls import READABLE
 
 if TYPE_CHECKING:
+    from tidegate.dialects.postgresql.certification import PostgresqlCertification
     from tidegate.dialects.postgresql.session import PostgresqlSession
 
 EPOCH_MICROS = 946_684_800_000_000  # from 1970, where Spark counts from, to 2000, where PostgreSQL does
@@ -26,6 +30,9 @@ UNITS = {4: "year", 7: "month", 10: "day", 13: "hour"}
 """By the number of characters that tell it in a canonical text."""
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 INDEXED_TEXTS = frozenset({"text", "varchar"})
+BESIDE = {"numeric": "< 0", "int8": ">> 32"}
+"""What PostgreSQL's hash of a type leaves out: the sign of a numeric, and half of a bigint, whose halves it joins by
+xor. Source: PostgreSQL, hash_numeric and hashint8extended."""
 PADDED = frozenset({"character", "bpchar", "char"})
 
 
@@ -35,7 +42,7 @@ class Postgresql(Connectable):
     kind: ClassVar[str] = "postgresql"
     schemes: ClassVar[tuple[str, ...]] = ("postgres",)
     executes: ClassVar[str] = "psycopg"
-    jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
+    jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.13",)
     sqlglot: ClassVar[str] = "postgres"
     retains: ClassVar[bool] = True
     # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.
@@ -173,6 +180,8 @@ class Postgresql(Connectable):
             sql = self.quote(column.name)
             plain = column.type.kind not in (Kind.TEXT, Kind.JSON, Kind.ARRAY)
             fields.append(sql if plain else f'({sql})::text COLLATE "C"')
+            if plain and (base := (column.native or "").partition("(")[0]) in BESIDE:
+                fields.append(f"{sql} {BESIDE[base]}")
         return f"hashint8extended(hash_record_extended(ROW({', '.join(fields)}), 0), 0)" if fields else None
 
     def own_text(self, sql: str, column: Column) -> str | None:
@@ -203,16 +212,32 @@ class Postgresql(Connectable):
         utc = f"{local} AT TIME ZONE 'UTC'" if kind.kind is Kind.TIMESTAMPTZ else local
         return f"date_trunc('{UNITS[characters]}', {utc})", TIMESTAMP
 
+    @property
+    def certification(self) -> PostgresqlCertification:
+        """Schemas of a database, written to by psycopg."""
+        from tidegate.dialects.postgresql.certification import PostgresqlCertification  # noqa: PLC0415 - as below
+
+        return PostgresqlCertification()
+
     def open(self, connection: Connection) -> PostgresqlSession:
         """Connects."""
         from tidegate.dialects.postgresql.session import PostgresqlSession  # noqa: PLC0415 - the driver takes 0.2 s
 
         return PostgresqlSession(self, connection)
 
+    def in_the_clear(self, connection: Connection) -> str | None:
+        """Where the URL or libpq's variable says so."""
+        stated = dict(parse_qsl(urlsplit(connection.url).query)).get("sslmode", os.environ.get("PGSSLMODE", ""))
+        if stated not in READABLE:
+            return None
+        from tidegate.dialects.postgresql import address  # noqa: PLC0415 - the driver takes 0.2 s
+
+        return address.in_the_clear(connection)
+
     def captured(self, connection: Connection) -> CapturedDatabase:
         """By Debezium's connector for PostgreSQL."""
         from tidegate.dialects.postgresql import debezium  # noqa: PLC0415 - few streams have a connector
-        from tidegate.dialects.postgresql.session import options_of  # noqa: PLC0415 - as above
+        from tidegate.dialects.postgresql.address import options_of  # noqa: PLC0415 - as above
 
         return debezium.captured(options_of(connection))
 

@@ -14,6 +14,7 @@ from psycopg import errors
 
 from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
+from tidegate.dialects.shared.tls import unverified
 from tidegate.errors import (
     ColumnMissing,
     SourceError,
@@ -25,6 +26,13 @@ from tidegate.errors import (
 DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
 PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
+
+UNVERIFIED = {
+    "certificate verify failed": "its certificate has expired, or is of an authority that is not trusted",
+    "does not match host name": "its certificate is for another host",
+    "server does not support ssl": "it offers no TLS",
+    "root certificate file": "the file of `sslrootcert` cannot be read",
+}
 
 
 @contextmanager
@@ -69,6 +77,8 @@ def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # n
 def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     """Of a failed attempt to connect."""
     text = " ".join(str(error).lower().split())
+    if reason := next((reason for piece, reason in UNVERIFIED.items() if piece in text), None):
+        return unverified(name, where, reason)
     login = "password authentication failed" in text or "no password supplied" in text or "role" in text
     if login:
         return login_refused(name, where)

@@ -10,7 +10,7 @@ import json
 
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects.postgresql.dialect import PADDED
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.errors import InternalError
 
 SETTINGS = (
@@ -51,7 +51,7 @@ def stored(sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer
         case Kind.UUID | Kind.JSON:
             return sql
         case Kind.ARRAY:
-            return f"from_json({sql}, {spark.string(kind.spark)}, map('mode', 'FAILFAST'))"
+            return f"from_json({sql}, {spark.string(kind.spark)}, map('mode', 'FAILFAST', {LONG_STRINGS}))"
         case _:
             raise InternalError(f"column {column.name!r} of type {kind} has no PostgreSQL text form")
 

@@ -16,6 +16,7 @@ from psycopg import errors
 
 from tidegate.core.ports.dialect import Relation, Row
 from tidegate.dialects.postgresql.catalog import oid_of
+from tidegate.dialects.postgresql.errors import quoted
 from tidegate.errors import ConfigError, HistoryGone, SourceError, SourceUnavailable, TidegateError
 
 if TYPE_CHECKING:
@@ -310,9 +311,10 @@ def published(session: PostgresqlSession, publication: str, relation: Relation) 
 
 def publish(session: PostgresqlSession, publication: str, relation: Relation) -> None:
     """Makes a publication of exactly that table."""
-    made = f"CREATE PUBLICATION {session.dialect.quote(publication)} FOR TABLE {relation.sql}"
+    name = session.dialect.quote(publication)
+    made = f"CREATE PUBLICATION {name} FOR TABLE {relation.sql} WITH (publish_via_partition_root = true)"
     try:
-        session.rows(f"{made} WITH (publish_via_partition_root = true)")
+        session.rows(made)
     except TidegateError as error:
         if isinstance(error.__cause__, errors.InsufficientPrivilege):
             raise SourceError(
@@ -352,16 +354,16 @@ def _slot_border(session: PostgresqlSession, name: str) -> Iterator[None]:
     try:
         yield
     except TidegateError as error:
-        found = _meaning(session.name, name, error.__cause__)
+        found = _meaning(session, name, error.__cause__)
         if found is None:
             raise
         raise found from error
 
 
 def _meaning(  # noqa: PLR0911 - one answer a refusal
-    connection: str, name: str, cause: BaseException | None
+    session: PostgresqlSession, name: str, cause: BaseException | None
 ) -> TidegateError | None:
-    where = f"connection {connection!r}: "
+    where = f"connection {session.name!r}: "
     match cause:
         case errors.ObjectInUse():
             return SourceUnavailable(
@@ -371,7 +373,8 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
             return HistoryGone(f"{where}the slot {name} or its publication does not exist")
         case errors.InsufficientPrivilege():
             return SourceError(
-                f"{where}the user may not use replication slots", hint="`ALTER ROLE … REPLICATION`, then run again."
+                f"{where}the user may not use replication slots",
+                hint=f"Let an administrator run `ALTER ROLE {quoted(session.user)} REPLICATION`, then run again.",
             )
         case errors.LockNotAvailable():
             return SourceUnavailable(

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from tidegate.core.bounds import Clock
@@ -26,6 +25,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql import catalog
 from tidegate.dialects.postgresql import safe_bounds as edges
 from tidegate.dialects.postgresql import server_history as history
+from tidegate.dialects.postgresql.address import encrypted, options_of, reaching
 from tidegate.dialects.postgresql.errors import refused, translated_errors
 from tidegate.dialects.shared.server_url import in_brackets
 from tidegate.errors import ConfigError, InternalError, TidegateError
@@ -34,6 +34,8 @@ APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # The server must not end the session that holds the snapshot while Spark reads.
 SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# A TRUNCATE waits for the lock of the session that holds the snapshot, and Spark would wait for the TRUNCATE for ever.
+LOCK_TIMEOUT = "-c lock_timeout=30s"
 # What output functions write must be the same text on every connection, whatever the client or the role has set.
 WRITES = (
     "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres'; "
@@ -61,7 +63,7 @@ class PostgresqlSession(PreSnapshotSession):
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
-        self._options = options_of(connection)
+        self._options = encrypted(options_of(connection))
         self._main = self._connect()
         self._snapshot: str | None = None
         self._failed: TidegateError | None = None
@@ -122,9 +124,12 @@ class PostgresqlSession(PreSnapshotSession):
         """Locks the table against TRUNCATE and ALTER, which no snapshot survives, then takes the snapshot."""
         if self._snapshot is not None:
             return
+        # Asked before: the first SELECT of the transaction would take a snapshot in which a table that is being
+        # truncated is empty, without the rows that the lock is granted after.
+        lockable = bool(relation.parts) and catalog.is_table(self, relation)
         self.rows(BEGIN)
         self.rows(WRITES)
-        if relation.parts and catalog.is_table(self, relation):
+        if lockable:
             self.rows(f"LOCK TABLE {relation.sql} IN ACCESS SHARE MODE")
         ((self._snapshot,),) = self.rows("SELECT pg_export_snapshot()")
 
@@ -211,11 +216,13 @@ class PostgresqlSession(PreSnapshotSession):
             "driver": "org.postgresql.Driver",
             "user": info.user,
             "ApplicationName": APPLICATION,
+            "tcpKeepAlive": str(self._options.get("keepalives") != "0").lower(),
             # Every value in binary from the first fetch on: text takes a third longer.
             "prepareThreshold": "-1",
             "sessionInitStatement": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}",
             **{TO_JDBC[word]: value for word, value in self._options.items() if word in TO_JDBC},
+            **self._begins_with(),
         }
         if info.password:
             properties["password"] = info.password
@@ -244,6 +251,18 @@ class PostgresqlSession(PreSnapshotSession):
         """Ends the connection, and with it the snapshot."""
         self._main.close()
 
+    def _begins_with(self) -> dict[str, str]:
+        """What every connection of Spark begins with, also one that only asks for columns; nothing behind a pooler.
+
+        Poolers refuse `options`.
+        """
+        options = f"{LOCK_TIMEOUT} {self._options.get('options', '')}".strip()
+        try:
+            psycopg.connect("", **cast("Any", {**reaching(self._options), "options": options})).close()
+        except psycopg.Error:
+            return {}
+        return {"options": options}
+
     def _on_own_connection(self, sql: str) -> list[Row]:
         with self._connect() as other:
             self._ask(other, BEGIN)
@@ -251,7 +270,7 @@ class PostgresqlSession(PreSnapshotSession):
             return self._ask(other, sql)
 
     def _connect(self) -> psycopg.Connection[Row]:
-        options = {"connect_timeout": "10", "application_name": APPLICATION, **self._options}
+        options = {"application_name": APPLICATION, **reaching(self._options)}
         try:
             connection: psycopg.Connection[Row] = psycopg.connect(
                 "", autocommit=True, prepare_threshold=None, **cast("Any", options)
@@ -284,19 +303,3 @@ class PostgresqlSession(PreSnapshotSession):
             if self._failed is error:
                 raise
             raise self._failed from error
-
-
-def options_of(connection: Connection) -> dict[str, str]:
-    """The parts of the URL, as libpq names them. Raises ConfigError, which does not show the URL."""
-    scheme, found, rest = connection.url.partition("://")
-    if not found:
-        raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")
-    try:
-        options = conninfo_to_dict(f"{scheme.split('+')[0]}://{rest}")
-    except psycopg.Error:
-        # The driver's text would show the URL, password and all.
-        raise ConfigError(
-            f"connection {connection.name!r}: the URL cannot be parsed",
-            hint="Percent-encode special characters in user and password: %40 for @, %2F for / and %3A for :.",
-        ) from None
-    return {word: str(value) for word, value in options.items() if value is not None}

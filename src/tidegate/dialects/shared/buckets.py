@@ -33,6 +33,9 @@ class GroupExpression:
 
 def by_bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> GroupExpression:
     """The same groups as `bucket` makes, whose texts are made once a group where that is cheaper."""
+    if isinstance(grouping, Prefixes):
+        value, name = dialect.by_characters(bucket(dialect, grouping, column))
+        return GroupExpression(value=value, name=name)
     if column is None or not isinstance(grouping, Periods):
         return GroupExpression(value=bucket(dialect, grouping, column))
     characters = CHARACTERS[grouping.period]
@@ -192,7 +195,7 @@ def field(dialect: Dialect, column: Column, suffix: str = "") -> str:
     """
     text = dialect.text(dialect.quote(column.name), column)
     if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
-        text = dialect.replaced(dialect.replaced(text, "~", "~0"), "|", "~1")
+        text = dialect.escaped(text, column)
     if suffix:
         some = dialect.concat([f"({text})", dialect.string(suffix)])
         text = f"CASE WHEN {dialect.quote(column.name)} IS NOT NULL THEN {some} END"

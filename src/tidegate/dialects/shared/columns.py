@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidegate.core.column_selection import ColumnSelection
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import Column, Schema, Type
 from tidegate.core.yaml_text import listed, mapped
+from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
 
 Native = TypeVar("Native")
@@ -85,6 +86,38 @@ def described(
         excluded=tuple(name for name in names if name not in taken),
         as_text=as_text,
     )
+
+
+def declared(
+    name: str, native: tuple[str, bool], override: str | None, type_of: Callable[[str], Type | None], product: str
+) -> Column | str:
+    """The column of a database that declares every type exactly; its word for a type that keeps no exact values.
+
+    Args:
+        native: that word, and whether NULL is allowed.
+        override: the type that the project states, which can only be the same.
+        type_of: the type of a word; None where there is none.
+
+    Raises:
+        SchemaRefused: another type is stated; the hint says how to cast it.
+    """
+    word, nullable = native
+    kind = type_of(word)
+    if override is not None and parse_type(name, override) != kind:
+        raise SchemaRefused(
+            f"column {name!r} of type {word} cannot be read as {override!r}: {product} already declares types exactly",
+            hint=f'Cast it in the source: `{{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
+            column=name,
+        )
+    return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
+
+
+def by_table(rows: Sequence[Sequence[str]]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The columns of each table, of rows with schema, table and column; their order is kept."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for schema, table, column in rows:
+        found[schema, table] = (*found.get((schema, table), ()), column)
+    return found
 
 
 def _refuse_same_names(label: str, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What dialects share that only generate fingerprint SQL, to be run on the user's own connection.
+"""What dialects share whose fingerprint SQL people print, to run it on a connection of their own.
 
 Never opens a connection.
 """
@@ -12,15 +12,14 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ports.dialect import Dialect
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Slice
-from tidegate.core.wire_format import ColumnRead
 from tidegate.dialects.shared.statements import Statements
-from tidegate.errors import ConfigError, InternalError
+from tidegate.errors import ConfigError
 
 DIGITS = 38
 
 
-class FingerprintSql(Dialect, Protocol):
-    """A dialect through which no rows are read."""
+class PrintsFingerprint(Dialect, Protocol):
+    """A dialect that prints the fingerprint of a table as a statement."""
 
     def fingerprint(
         self,
@@ -41,14 +40,6 @@ class FingerprintSql(Dialect, Protocol):
         if len(parts) > 1:
             raise ConfigError("several parts need a grouping to distinguish them", hint="Give `by=`.")
         return made.fingerprint(parts[0] if parts else Everything(), None)
-
-    def read(self, column: Column) -> ColumnRead:
-        """Nothing is read.
-
-        Raises:
-            InternalError: always.
-        """
-        raise InternalError(f"column {column.name!r} cannot be read: {self.kind} is fingerprint SQL only")
 
 
 def statements(dialect: Dialect, table: Sequence[str], columns: Sequence[Column]) -> Statements:

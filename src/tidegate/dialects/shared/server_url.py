@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tidegate.core.ids import Connection
 from tidegate.errors import ConfigError
 
+CONNECT, DEFAULT = "connect_timeout", "10"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerUrl:
@@ -35,7 +37,7 @@ def server_url(connection: Connection, *, options: Collection[str], hint: str) -
         hint: how the URL is written.
 
     Raises:
-        ConfigError: it cannot be parsed, names no host, or has an unknown option.
+        ConfigError: it cannot be parsed, names no host, has an unknown option, or a time that is no number.
     """
     about = f"connection {connection.name!r}"
     try:
@@ -57,7 +59,14 @@ def server_url(connection: Connection, *, options: Collection[str], hint: str) -
     if unknown:
         known = ", ".join(options)
         raise ConfigError(f"{about}: {unknown[0]!r} is not a URL option; known options: {known}", hint=hint)
+    if not found.options.get(CONNECT, DEFAULT).isdigit():
+        raise ConfigError(f"{about}: {CONNECT} must be a number of seconds")
     return found
+
+
+def connect_seconds(options: Mapping[str, str]) -> int:
+    """How long an attempt to connect takes at most, by the options of such a URL."""
+    return int(options.get(CONNECT, DEFAULT))
 
 
 def in_brackets(host: str) -> str:

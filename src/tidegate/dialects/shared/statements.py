@@ -140,15 +140,15 @@ class Statements:
         quote = self.dialect.quote
         keys = [self._value(quote(name), self.column(name)) for name in latest.key]
         if latest.touched:
-            tuple_of = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-            touching = f"SELECT {', '.join(keys)} FROM {self.relation.sql} WHERE {self.among(latest.touched)}"
-            where = f"{where} AND {tuple_of} IN ({touching})"
+            touching = f"FROM {self.relation.sql} WHERE {self.among(latest.touched)}"
+            where = f"{where} AND {self.dialect.is_among(keys, touching)}"
         order = [self.dialect.descending(self._value(quote(name), self.column(name))) for name in latest.order]
         if latest.cursor:
             order.insert(0, self.dialect.descending(self._value(*self.cursor(latest.cursor))))
         each = ", ".join([*keys, apart] if apart else keys)
         rank = f"row_number() OVER (PARTITION BY {each} ORDER BY {', '.join(order or keys)})"
-        ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
+        every = self.dialect.every([quote(name) for name in self.schema.names])
+        ranked = f"SELECT {every}, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
         return f"{self.dialect.named(ranked, 'ranked')} WHERE {quote(RANK)} = 1"
 
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
@@ -278,7 +278,7 @@ class Statements:
         cursors = (
             f"SELECT {self._value(cursor, column)} AS {value} FROM {self.relation.sql} WHERE {self.condition(part)}"
         )
-        split = f"SELECT {value}, ntile({parts}) OVER (ORDER BY {value}) AS {bucket} FROM {named(cursors, 'cursors')}"
+        split = f"SELECT {value}, {self.dialect.tiles(parts, value)} AS {bucket} FROM {named(cursors, 'cursors')}"
         last = self.dialect.text(f"max({value})", column)
         rest = f"WHERE {value} IS NOT NULL GROUP BY {bucket} ORDER BY {bucket}"
         return f"SELECT {last} FROM {named(split, 'buckets')} {rest}"
@@ -304,9 +304,8 @@ class Statements:
         if part.of_null:
             return f"{sql} IS NULL"
         if part.prefix is not None:
-            return (
-                f"{self.dialect.left(self.dialect.text(sql, column), part.length)} = {self.dialect.string(part.prefix)}"
-            )
+            prefix, _ = self.dialect.by_characters(self.dialect.left(self.dialect.text(sql, column), part.length))
+            return f"{prefix} = {self.dialect.by_characters(self.dialect.string(part.prefix))[0]}"
         value = self._value(sql, column)
         below = f" AND {self._compared(value, '<', column, part.high)}" if part.high is not None else ""
         inside = f"({self._compared(value, '>=', column, part.low)}{below})"

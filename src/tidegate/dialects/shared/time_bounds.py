@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from tidegate.core.schema import Kind, Type
+from tidegate.core.changes import SafeBound
+from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects.shared.local_times import earliest_local, zone
 from tidegate.errors import ConfigError
 
@@ -40,6 +41,31 @@ def inclusive(instant: datetime, kind: Type, time_zone: str) -> str:
         # The day of the bound is not over.
         return (local.date() - timedelta(days=1)).isoformat()
     return canonical(local - TICK)
+
+
+def writers_zone(column: Column, time_zone: str | None, product: str) -> str:
+    """The zone in which the values of a column are written, of a database that does not know it.
+
+    Raises:
+        ConfigError: the column has none, and the project states none.
+    """
+    if column.type.kind is Kind.TIMESTAMPTZ:
+        return "UTC"
+    if time_zone is None:
+        raise ConfigError(
+            f"column {column.name!r} has no time zone, and {product} does not know which one it was written in",
+            hint="Set `strategy: {time_zone: UTC}`, or the zone that the writers use.",
+        )
+    return time_zone
+
+
+def vouched(now: str, lag: timedelta, kind: Type, time_zone: str) -> SafeBound:
+    """The bound of a project with `clock: application`: the database's time less the lag.
+
+    Args:
+        now: in UTC, in ISO 8601 without a zone.
+    """
+    return SafeBound(upto=inclusive(datetime.fromisoformat(now).replace(tzinfo=UTC) - lag, kind, time_zone))
 
 
 def lowered(text: str, by: timedelta, kind: Type) -> str | None:

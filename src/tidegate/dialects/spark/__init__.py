@@ -1,5 +1,5 @@
 """Spark SQL, and exact parsing of text and JSON in it."""
 
-from tidegate.dialects.spark.dialect import Spark
+from tidegate.dialects.spark.dialect import LONG_STRINGS, Spark
 
-__all__ = ["Spark"]
+__all__ = ["LONG_STRINGS", "Spark"]

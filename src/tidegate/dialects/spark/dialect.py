@@ -21,6 +21,8 @@ from tidegate.dialects.spark import murmur
 from tidegate.errors import InternalError
 
 EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+LONG_STRINGS = "'maxStringLen', '2147483647'"
+"""An option of every `from_json`: unless it is set, a document with a string beyond 20 million characters is none."""
 DAY_MICROS = 86_400_000_000
 HOURS, SIXTY = (
     "array(" + ", ".join(f"'{mark}{number:02}'" for number in range(count)) + ")"
@@ -233,7 +235,7 @@ class Spark(Dialect):
             case WireFormat.DAYS:
                 return f"date_from_unix_date({sql})"
             case WireFormat.JSON:
-                return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
+                return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST', {LONG_STRINGS}))"
             case WireFormat.BYTES:
                 text, message = f"CAST({sql} AS string)", marked(f"a value of column {column.name!r} is not a string")
                 failed = f"CAST(raise_error({self.string(message)}) AS string)"

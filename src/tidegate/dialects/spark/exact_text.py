@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from tidegate.core.schema import TEXT, Kind, Type
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.dialects.spark.json_text import marked, unmarked
 
 SPECIAL = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
@@ -254,7 +254,7 @@ def _time(text: str, rules: TextRules) -> str:
 
 def _array(text: str, element: Type, rules: TextRules) -> str:
     one = exact("x", element, rules)
-    listed = f"transform(from_json({marked(text)}, 'array<string>'), y -> {unmarked('y')})"
+    listed = f"transform(from_json({marked(text)}, 'array<string>', map({LONG_STRINGS})), y -> {unmarked('y')})"
     return (
         f"CASE WHEN exists({listed}, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL "
         f"ELSE transform({listed}, x -> {one}) END"

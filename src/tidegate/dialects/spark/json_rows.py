@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Column
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.dialects.spark.json_text import BLANK, ESCAPE, cannot_be_kept, marked, one_document, unmarked
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROW = "map<string, string>"
 BOM = "\ufeff"
 # What Spark's parser takes and JSON does not have.
-STRICT = "map('allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false')"
+STRICT = f"map('allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', {LONG_STRINGS})"
 
 
 def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False) -> DataFrame:

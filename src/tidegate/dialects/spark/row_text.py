@@ -8,10 +8,10 @@ from __future__ import annotations
 from tidegate.core.quarantine import FIELDS, ROW, RowText
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.wire_format import WireFormat
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import LONG_STRINGS, Spark
 
 KEEP_NULLS = "map('ignoreNullFields', 'false')"
-STRICT = "map('mode', 'FAILFAST')"
+STRICT = f"map('mode', 'FAILFAST', {LONG_STRINGS})"
 
 
 def row_text(columns: Schema) -> RowText:

@@ -21,6 +21,7 @@ from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.sqlite.types import AS_TEXT
 
 if TYPE_CHECKING:
+    from tidegate.dialects.sqlite.certification import SqliteCertification
     from tidegate.dialects.sqlite.session import SqliteSession
 
 DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -131,6 +132,13 @@ class Sqlite(Connectable):
     def file(self, url: str) -> Path | None:
         """What three or four slashes lead to."""
         return file_of(url)
+
+    @property
+    def certification(self) -> SqliteCertification:
+        """See `certification.py`."""
+        from tidegate.dialects.sqlite.certification import SqliteCertification  # noqa: PLC0415 - few ask for it
+
+        return SqliteCertification()
 
     def open(self, connection: Connection) -> SqliteSession:
         """Connects."""

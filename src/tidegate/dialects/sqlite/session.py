@@ -59,6 +59,7 @@ class SqliteSession(PreSnapshotSession):
         self._connection.create_function("tidegate_quarter", 2, _quarter, deterministic=True)
         self._connection.create_function("tidegate_float", 1, _float, deterministic=True)
         self._seen = self._version()
+        self._file = self.path.stat().st_ino
 
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement."""
@@ -141,7 +142,12 @@ class SqliteSession(PreSnapshotSession):
         return even(place, low, high, parts)
 
     def verify_unchanged(self) -> None:
-        """Raises SourceMoved when another connection has committed since this one was opened."""
+        """Raises SourceMoved when another connection has committed since this one was opened, or the file was replaced.
+
+        A file that was replaced goes on for this connection, and Spark reads the other one.
+        """
+        if not self.path.exists() or self.path.stat().st_ino != self._file:
+            raise SourceMoved(f"connection {self.name!r}: {self.path.name} was replaced while it was being read")
         if self._version() != self._seen:
             raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
 

@@ -10,14 +10,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.addresses import is_loopback
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
+from tidegate.dialects.trino.address import address_of
 
 if TYPE_CHECKING:
+    from tidegate.dialects.trino.certification import TrinoCertification
     from tidegate.dialects.trino.session import TrinoSession
 
 MICROS = 6  # digits of a second that a canonical text has
@@ -151,6 +154,20 @@ class Trino(Connectable):
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest; a decimal, whose sum overflows at no number of rows."""
         return f"CAST(from_base(substr({digest}, {1 + 8 * index}, 8), 16) AS decimal(10,0))"
+
+    def in_the_clear(self, connection: Connection) -> str | None:
+        """Without TLS, which a password always has."""
+        found = address_of(connection)
+        if found.ssl or is_loopback(found.host):
+            return None
+        return f"connection {connection.name!r}: others on the network may read and change what is sent; use ?ssl=true"
+
+    @property
+    def certification(self) -> TrinoCertification:
+        """See `certification.py`."""
+        from tidegate.dialects.trino.certification import TrinoCertification  # noqa: PLC0415 - few ask for it
+
+        return TrinoCertification()
 
     def open(self, connection: Connection) -> TrinoSession:
         """Connects.

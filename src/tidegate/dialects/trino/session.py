@@ -5,7 +5,7 @@ Never writes, and never reports a safe bound: Trino does not know about other wr
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from tidegate import extras
@@ -14,11 +14,12 @@ from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
-from tidegate.core.schema import Column, Kind, Schema
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.shared.answers import FEWER, Answers, moved
+from tidegate.dialects.shared.time_bounds import must_be_time, vouched, writers_zone
 from tidegate.dialects.trino import catalog
 from tidegate.dialects.trino.address import APPLICATION, address_of
-from tidegate.errors import ConfigError, EdgeUnknown, EnvironmentMissing, SourceMoved
+from tidegate.errors import EdgeUnknown, EnvironmentMissing
 
 try:
     from trino.auth import BasicAuthentication
@@ -41,7 +42,7 @@ class TrinoSession(PreSnapshotSession):
         self.address = address_of(connection)
         self._held: Relation | None = None
         self._snapshot: list[Row] | None = None
-        self._answers: dict[str, list[Row]] = {}
+        self._answers = Answers()
         self._connection = self._connect()
         try:
             self.ask("SELECT 1")
@@ -53,7 +54,7 @@ class TrinoSession(PreSnapshotSession):
         """The rows of one statement; remembered where nothing else tells of a change, see `verify_unchanged`."""
         found = self.ask(sql)
         if self._held is not None and self._snapshot is None:
-            self._answers.setdefault(sql, found)
+            self._answers.keep(sql, found)
         return found
 
     def ask(self, sql: str) -> list[Row]:
@@ -103,16 +104,9 @@ class TrinoSession(PreSnapshotSession):
                 hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
                 "`safety_lag` longer than the longest write and a `lookback`.",
             )
-        if column.type.kind is Kind.TIMESTAMPTZ:
-            time_zone = "UTC"
-        if time_zone is None:
-            raise ConfigError(
-                f"column {column.name!r} has no time zone, and Trino does not know which one it was written in",
-                hint="Set `strategy: {time_zone: UTC}`, or the zone that the writers use.",
-            )
+        zone = writers_zone(column, time_zone, "Trino")
         ((now,),) = self.ask(NOW)
-        instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
-        return SafeBound(upto=inclusive(instant - lag, column.type, time_zone))
+        return vouched(now, lag, column.type, zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """None.
@@ -166,12 +160,9 @@ class TrinoSession(PreSnapshotSession):
             return
         if self._snapshot is not None:
             if catalog.snapshot(self, self._held) != self._snapshot:
-                raise self._moved()
+                raise moved(self.name, self._held, FEWER)
             return
-        for sql, before in tuple(self._answers.items()):
-            # The rows of a grouped statement come in any order.
-            if sorted(map(repr, self.ask(sql))) != sorted(map(repr, before)):
-                raise self._moved()
+        self._answers.confirm(self.ask, self.name, self._held, FEWER)
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the same server, as the same user."""
@@ -189,13 +180,6 @@ class TrinoSession(PreSnapshotSession):
         """Ends the connection."""
         with translated_errors(self.name, self.address.where):
             self._connection.close()
-
-    def _moved(self) -> SourceMoved:
-        label = self._held.label if self._held is not None else "the source"
-        return SourceMoved(
-            f"connection {self.name!r}: {label} was written to while it was being read",
-            hint="Run again while fewer writes happen.",
-        )
 
     def _connect(self) -> Any:
         address = self.address

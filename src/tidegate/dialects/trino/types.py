@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from tidegate.core import schema as types
 from tidegate.core.schema import Column, Type, array, decimal
-from tidegate.dialects.shared.type_names import parse_type
-from tidegate.errors import SchemaRefused
+from tidegate.dialects.shared.columns import declared
 
 PLAIN: Mapping[str, Type] = {
     "bigint": types.BIGINT,
@@ -40,23 +39,8 @@ LENGTH = re.compile(r"\(\d+\)")
 
 
 def column_of(name: str, native: tuple[str, bool], override: str | None) -> Column | str:
-    """The column, exactly; Trino's word for its type where none keeps every value.
-
-    Args:
-        native: that word, and whether NULL is allowed.
-
-    Raises:
-        SchemaRefused: another type is stated; the hint says how to cast it.
-    """
-    word, nullable = native
-    kind = type_of(word)
-    if override is not None and parse_type(name, override) != kind:
-        raise SchemaRefused(
-            f"column {name!r} of type {word} cannot be read as {override!r}: Trino already declares types exactly",
-            hint=f'Cast it in the source: `{{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
-            column=name,
-        )
-    return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
+    """The column, exactly; Trino's word for its type where none keeps every value; see `declared`."""
+    return declared(name, native, override, type_of, "Trino")
 
 
 def type_of(native: str) -> Type | None:

@@ -185,6 +185,7 @@ def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> So
         folder=config.folder,
         connections=config.connections,
         stream=entry.name,
+        key=entry.key,
         increments=Files in getattr(plugin_of("strategies", entry.strategy), "reads", ()),
     )
     source: Source[Probe] = build("sources", entry.source, **given)
@@ -302,8 +303,12 @@ def _named(node: Node) -> str:
     return node.text() if url is None else url.text().partition("?")[0]
 
 
+UNNAMED = ("query", "envelope", "change_tracking")
+"""What tells the kind of a source and names nothing."""
+
+
 def source_name(entry: StreamConfig) -> str:
     """`connection: relation`, for people."""
-    named = (entry.source.get(key) for key in INFERRED_KINDS if key not in ("query", "envelope"))
+    named = (entry.source.get(key) for key in INFERRED_KINDS if key not in UNNAMED)
     relation = next((_named(node) for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation

@@ -16,6 +16,7 @@ from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import SparkProvider
+from tidegate.engine import clear_connections
 from tidegate.engine.assemble import assemble, patterns, source_check
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
@@ -93,6 +94,7 @@ def check_streams(
                     notes=tuple(map(config.redact, answer.notes)),
                 )
             )
+    clear_connections.warn(known)
     return found
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tidegate import extras
 from tidegate.config import Config
-from tidegate.core.display import Shown
+from tidegate.core.display import Shown, counted
 from tidegate.core.ids import Target
 from tidegate.core.ports.format import Format
-from tidegate.engine import replication_slot
+from tidegate.engine import certificates, replication_slot
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.stream import Stream
-from tidegate.errors import EnvironmentMissing, SourceError, TidegateError
+from tidegate.errors import EnvironmentMissing, Incompatible, SourceError, TidegateError
 from tidegate.registry.store import Registry
 
 NOBODY = "doctor"
@@ -60,10 +61,13 @@ def _examine(config: Config, lakes: Mapping[str, Format], *, fetch: Callable[[st
     except TidegateError as error:
         streams = []
         yield Finding(name="streams", ok=False, detail=error.message, hint=error.hint)
+    for name, target in {stream.target.lake: stream.target for stream in streams}.items():
+        yield from _refusals(lakes[name], target)
     for stream in streams:
         yield _finding(f"source of {stream.name}", lambda stream=stream: _source(stream))  # type: ignore[misc]
         if _has_slot(stream):
             yield _finding(f"slot of {stream.name}", lambda stream=stream: _slot(stream))  # type: ignore[misc]
+    yield from _uncertified(config)
     if config.spark.remote:
         yield _finding("spark", _connect_client)
         return
@@ -91,6 +95,16 @@ def _lake(lake: Format, name: str) -> str:
     return "the catalog answers"
 
 
+def _refusals(lake: Format, target: Target) -> Iterator[Finding]:
+    """Why no load can be written into a lake; that it cannot be reached is told as a lake."""
+    try:
+        lake.refuse_loads(target)
+    except Incompatible as error:
+        yield Finding(name=f"loads into {target.lake}", ok=False, detail=error.message, hint=error.hint)
+    except TidegateError:
+        return
+
+
 def _warehouse(config: Config, name: str) -> str:
     node = config.lakes[name].get("warehouse")
     text = node.text() if node else ""
@@ -112,7 +126,17 @@ def _source(stream: Stream) -> str:
     with stream.source.probe() as probe:
         columns = probe.schema()
         probe.identity()
-    return f"{stream.source_name} answers, {len(columns.columns)} columns"
+    return f"{stream.source_name} answers, {counted(len(columns.columns), 'column')}"
+
+
+def _uncertified(config: Config) -> Iterator[Finding]:
+    """Nothing that a run needs. A server that does not answer is told as a source."""
+    for connection in certificates.databases(config):
+        with suppress(TidegateError):
+            if text := certificates.missing(connection):
+                yield Finding(
+                    name=f"certificate of {connection.name}", ok=True, detail=f"{text}; {certificates.CERTIFY}"
+                )
 
 
 def _has_slot(stream: Stream) -> bool:

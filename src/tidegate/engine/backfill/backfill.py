@@ -14,6 +14,7 @@ from functools import partial
 
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.ports.source import Probe
@@ -267,7 +268,7 @@ def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
         state={name: value for name, value in unvouched(since.state).items() if name != KEYS},
         loaded_through=since.loaded_through,
         rows=rows,
-        reason=f"backfill of {rows} rows in {', '.join(part.label for part in parts)}",
+        reason=f"backfill of {counted(rows, 'row')} in {', '.join(part.label for part in parts)}",
     )
 
 

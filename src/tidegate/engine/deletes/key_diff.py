@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Checked, DeletedKeys
 from tidegate.core.bucketing import Buckets
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Prune
@@ -290,13 +291,15 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
     costs five times as much as fetching it.
     """
     rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.buckets
-    about = f"the table has {table_rows} rows, the source {rows} keys"
+    held = "an unknown number of rows" if table_rows is None else counted(table_rows, "row")
+    about = f"the table has {held}, the source {counted(rows, 'key')}"
     missing = max(0, (table_rows or 0) - rows)
     fetched = min(rows, missing * rows // max(len(diff.source), 1))
     if spread is None or rows <= FEW_KEYS or fetched > rows // 2:
         return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, which is cheaper"
     how = "fingerprints of buckets" if spread.width is None else f"count and sum over ranges of {spread.width}"
-    return diff, f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(diff.source)} buckets"
+    of = counted(len(diff.source), "bucket")
+    return diff, f"deleted keys: {about}; compared by {how}, about {counted(fetched, 'key')} fetched of {of}"
 
 
 def _digest(key: tuple[str, ...], spread: Buckets, source: Mapping[str, Fingerprint]) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
 
+from tidegate.core.cutting import first_line
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
 from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, Usage
@@ -24,7 +25,6 @@ from tidegate.engine.maintenance.measured import Measurement, QueryTime, compare
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
-from tidegate.engine.run import first_line
 from tidegate.engine.stream import LoadsTable, Stream
 from tidegate.errors import ConfigError, InternalError, TidegateError
 from tidegate.registry.leases import Lease

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Batch, Checked, Latest, QuarantinedRows, Verdicts
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Result
@@ -159,7 +160,8 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
         tied = dataframe_ops.ties(read.where(known).selectExpr(*map(quote, columns)), rule)
     if tied:
         raise DuplicateKeys(
-            f"{tied} keys ({', '.join(plan.key)}) have several different rows, valid and invalid, and nothing says "
+            f"{counted(tied, 'key')} ({', '.join(plan.key)}) {done_by(tied, 'have')} several different rows, "
+            f"valid and invalid, and nothing says "
             f"which one is later",
         )
 

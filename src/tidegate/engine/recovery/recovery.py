@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from tidegate.core.display import counted
 from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Staging, TableState
@@ -58,7 +59,10 @@ def found(stream: Stream, context: RunContext, table: TableState) -> RecoverySta
     Raises:
         PositionMissing: names the stream that loaded the table before, if the registry knows one.
         PositionMoved: the registry knows more than the table does.
+        Incompatible: its lake takes no loads.
     """
+    if table.position is None:  # a first load, before which nothing has shown that the lake takes any
+        stream.format.refuse_loads(stream.target)
     try:
         return reconcile(stream.name, table, context.registry.position(stream.uid))
     except PositionMissing as error:
@@ -130,7 +134,8 @@ def _proven_after(work: LoadContext, since: Position) -> str | None:
     if not found.equal:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
-            f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
+            f"table differs from the source: {counted(found.source_rows, 'row')} at the source, "
+            f"{found.target_rows:,} in the table",
             hint=_next_step(stream, since, of_events=events.was_of_events(saved)),
             load_id=since.load_id,
         )

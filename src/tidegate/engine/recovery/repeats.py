@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Apply
 from tidegate.core.ports.format import TableState
 from tidegate.core.slices import Range
@@ -44,8 +45,8 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
         rows = stream.format.read(session, stream.target, table.snapshot).where(where).count()
     if rows:
         raise PlanError(
-            f"stream {stream.name!r}: {rows} rows of {stream.target} are after that position, and write: "
-            f"{stream.writer.kind} would add them again",
+            f"stream {stream.name!r}: {counted(rows, 'row')} of {stream.target} {done_by(rows, 'are')} after that "
+            f"position, and write: {stream.writer.kind} would add them again",
             hint=f"Delete them first, in Spark `DELETE FROM {stream.target} WHERE {where}`, {again}",
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
+from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply
 from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.plan import LoadPlan
@@ -78,13 +79,13 @@ def _rule(stream: Stream, plan: LoadPlan) -> Latest | None:
 
 def opening(work: LoadContext, plan: LoadPlan, held: ExitStack) -> tuple[SparkSession, Callable[[], Staging]]:
     """A session for the load, and what gives the version of the table that it writes to, see `ReadRows`."""
-    session = held.enter_context(work.session(small=_small(work, plan)))
+    session = held.enter_context(work.session(small=is_small(work, plan.changes)))
     return session, held.enter_context(_opening(work, plan, session))
 
 
-def _small(work: LoadContext, plan: LoadPlan) -> bool:
+def is_small(work: LoadContext, changes: ChangeSet) -> bool:
     """Whether so little moves that a Spark which starts quickly beats one that runs fast."""
-    rows = plan.changes.rows if work.key_diff is None else max(plan.changes.rows or 0, work.key_diff.rows or 0)
+    rows = changes.rows if work.key_diff is None else max(changes.rows or 0, work.key_diff.rows or 0)
     return rows is not None and rows < SMALL_ROWS
 
 

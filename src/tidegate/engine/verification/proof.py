@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core import canonical_text
 from tidegate.core.batch import Checked, ComparisonScope, Latest, QuarantinedRows
+from tidegate.core.display import counted
 from tidegate.core.effects import Apply
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
@@ -187,7 +188,7 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
         verify_unchanged()
         what = "rows" if source.rows != table.rows else "fingerprints"
         raise VerifyFailed(
-            f"stream {plan.stream.name!r}: {what} differ after the write: {source.rows} rows at the source, "
+            f"stream {plan.stream.name!r}: {what} differ after the write: {counted(source.rows, 'row')} at the source, "
             f"{table.rows} in {plan.stream.target}; " + ("the rows are visible" if seen else "nothing was published"),
             hint=REPAIR if seen else None,
             load_id=plan.load_id,

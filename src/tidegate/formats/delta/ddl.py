@@ -12,6 +12,7 @@ from tidegate.core.ids import Target
 from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError
+from tidegate.formats.delta.table import VECTORS
 from tidegate.formats.shared import statements
 from tidegate.formats.shared.statements import column_text, evolved, folder, known, pairs, problem_of
 from tidegate.spark import sql
@@ -19,7 +20,6 @@ from tidegate.spark import sql
 MAPPING = "delta.columnMapping.mode"
 WIDENING = "delta.enableTypeWidening"
 LOCAL_TIMES = "delta.feature.timestampNtz"
-VECTORS = "delta.enableDeletionVectors"
 # Two writers never both win.
 PROPERTIES = {"delta.isolationLevel": "Serializable"}
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\(.+\)", re.DOTALL)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import unquote
 
 from tidegate.core.change_feed import Span
 from tidegate.core.column_selection import every
@@ -29,7 +30,7 @@ from tidegate.core.ports.format import (
     TimeTravel,
 )
 from tidegate.core.schema import Schema, SchemaChange
-from tidegate.core.table_facts import Snippets, TableFacts
+from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
 from tidegate.formats.delta import ddl, maintenance, table
@@ -37,16 +38,23 @@ from tidegate.formats.delta import versions as travel
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.snippets import snippets
 from tidegate.formats.delta.staging import DeltaStaging, read
+from tidegate.formats.shared.damage import damaged
 from tidegate.formats.shared.placed import elsewhere, refuse_filled
 from tidegate.formats.shared.storage import store_of, usage
 from tidegate.spark import jars
 from tidegate.spark.failures import translated
+from tidegate.spark.needed import LOG_STORE
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
 
-EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
+READING = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": jars.DELTA_CATALOG,
+}
+# Two Sparks that commit one version at once by Delta's own log store for S3 both report success, and one is lost.
+CONDITIONAL = "tidegate.ConditionalLogStore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,11 +189,18 @@ class Delta(Format):
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings by which a session reads and writes Delta tables."""
-        return {"spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": jars.DELTA_CATALOG}
+        return {**READING, **({LOG_STORE: CONDITIONAL} if self._on_s3 else {})}
 
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""
-        return (jars.DELTA, jars.DELTA_STORAGE, *(jars.S3A if self.warehouse.startswith("s3a:") else ()))
+        return (*self._reading_jars(), *((jars.DELTA_LOG_STORE,) if self._on_s3 else ()))
+
+    @property
+    def _on_s3(self) -> bool:
+        return self.warehouse.startswith("s3a:")
+
+    def _reading_jars(self) -> tuple[str, ...]:
+        return (jars.DELTA, jars.DELTA_STORAGE, *(jars.S3A if self._on_s3 else ()))
 
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
         """The rows of one version of the table, the newest by default."""
@@ -265,9 +280,21 @@ class Delta(Format):
         log = self._log(target)
         return None if log is None else readback.rows(log, names)
 
+    def damaged(self, target: Target, said: str) -> str | None:
+        """See `TableInspection`."""
+        log = self._log(target)
+        if log is None:
+            return None
+        files = {unquote(file["path"]): int(file["size"]) for file in log.snapshot().files}
+        return damaged(self._location(target), files, log.store, said)
+
     def snippets(self, target: Target) -> Snippets:
         """How others read the table."""
-        return snippets(target, self._location(target), self.spark_conf(), self.jars())
+        return snippets(target, self._location(target), READING, self._reading_jars())
+
+    def address(self, target: Target) -> TableAddress:
+        """Its folder."""
+        return TableAddress(format=self.kind, catalog="", warehouse=self.warehouse, path=self._location(target))
 
     def add(self, target: Target, rows: Sequence[LoadRow]) -> None:
         """Adds the rows that the table does not have yet, by delta-rs."""

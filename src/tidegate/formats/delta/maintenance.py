@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from tidegate.core.display import counted, done_by
 from tidegate.core.policies.maintenance import DELETE_FILES, SAFE_AGE, SMALL_FILES, Need, Step, Upkeep, many_deleted
 from tidegate.errors import CommitConflict, ConfigError
 from tidegate.formats.delta import deletion_vectors, table
@@ -65,11 +66,17 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
     rows = (snapshot.rows or 0) + sum(vectors)
     share = sum(vectors) / max(rows, 1)
     if len(vectors) >= (1 if upkeep.force else DELETE_FILES) or many_deleted(sum(vectors), rows):
-        yield Need(step=Step.DELETES, reason=f"{len(vectors)} files contain deleted rows, {share:.0%} of all rows")
+        yield Need(
+            step=Step.DELETES,
+            reason=f"{counted(len(vectors), 'file', 'contain')} deleted rows, {share:.0%} of all rows",
+        )
     if position_ages(log, upkeep):
         yield Need(step=Step.POSITION, reason="the commit with the position is old, and the log will drop it")
     if (old := _unused(log, snapshot, location, upkeep)) or upkeep.force:
-        yield Need(step=Step.EXPIRE, reason=f"{old} files that the table no longer needs are old enough to delete")
+        yield Need(
+            step=Step.EXPIRE,
+            reason=f"{counted(old, 'file')} that the table no longer needs {done_by(old, 'are')} old enough to delete",
+        )
 
 
 def live(snapshot: Snapshot) -> tuple[int, int]:
@@ -182,7 +189,7 @@ class Keeper:
         before = {each.path for each in stored(self.location)}
         self._ask(f"VACUUM {by_path(self.location)} RETAIN {keep.total_seconds() / 3600:.4f} HOURS")
         left = {each.path for each in stored(self.location)}
-        return f"{len(before - left)} files deleted"
+        return f"{counted(len(before - left), 'file')} deleted"
 
     def _ask(self, statement: str) -> Sequence[Any]:
         return self.session.sql(statement).collect()

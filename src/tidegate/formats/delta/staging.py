@@ -24,7 +24,7 @@ from tidegate.formats.delta import table
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log, Snapshot
 from tidegate.formats.shared.listed_keys import listed
-from tidegate.formats.shared.small_write import SETTINGS, few, named, read_back
+from tidegate.formats.shared.small_write import SETTINGS, few, named, read_back, small_settings
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.dataframe_ops import completed, of_keys
@@ -74,11 +74,12 @@ class DeltaStaging(Staging):
         self._need_base(log)
         snapshot = log.snapshot()
         self._opened.append(snapshot)
-        settings = SHORT_LOG if len(snapshot.files) <= FEW_FILES else {}
-        if self._few(snapshot.rows):
-            settings = {**settings, **SETTINGS}
-        for name, value in settings.items():
-            self.session.conf.set(name, value)
+        if len(snapshot.files) <= FEW_FILES:
+            self._set(SHORT_LOG)
+        if self._few(snapshot):
+            self._set(SETTINGS)
+        elif not table.copies_rows(snapshot):
+            self._set(small_settings(self.plan, snapshot.rows))
 
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
@@ -104,7 +105,8 @@ class DeltaStaging(Staging):
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
-        table_rows = None if by else self._opened[-1].rows
+        opened = self._opened[-1]
+        table_rows = None if by or table.copies_rows(opened) else opened.rows
         with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
             statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
             self._merged(self._storable(rows), statement)
@@ -198,10 +200,15 @@ class DeltaStaging(Staging):
     def discard(self) -> None:
         """Nothing: what was not committed is in no version, and what was cannot be taken back."""
 
-    def _few(self, table_rows: int | None) -> bool:
-        """Whether few rows come and few of the table meet them."""
-        small = table_rows is not None and table_rows <= SMALL_TABLE
-        return few(self.plan) and (small or self.plan.write.mode is Mode.APPEND or named(self.plan))
+    def _set(self, wanted: Mapping[str, str]) -> None:
+        for name, value in wanted.items():
+            self.session.conf.set(name, value)
+
+    def _few(self, opened: Snapshot) -> bool:
+        """Whether few rows come and few of the table are looked at or written again."""
+        small = opened.rows is not None and opened.rows <= SMALL_TABLE
+        appended = self.plan.write.mode is Mode.APPEND
+        return few(self.plan) and (small or appended or (named(self.plan) and not table.copies_rows(opened)))
 
     def _writer(self, rows: DataFrame) -> Any:
         options = {**self._number(""), "userMetadata": self._metadata()}

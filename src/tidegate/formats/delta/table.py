@@ -24,6 +24,8 @@ from tidegate.errors import WriteError
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics
 from tidegate.formats.shared.columns import shown, type_of
 
+VECTORS = "delta.enableDeletionVectors"
+
 PHYSICAL = "delta.columnMapping.physicalName"
 _SIMPLE = {
     "boolean": types.BOOLEAN,
@@ -136,6 +138,11 @@ def position_of(commit: Commit, uid: str) -> Position | None:
             f"the position in version {commit.version} of the table cannot be read",
             hint="Use the version of Tidegate that wrote it, or `tidegate state adopt STREAM`.",
         ) from error
+
+
+def copies_rows(snapshot: Snapshot) -> bool:
+    """Whether a merge writes all rows of the files that it touches again, and marks none as deleted beside them."""
+    return str(snapshot.metadata["configuration"].get(VECTORS, "false")) != "true"
 
 
 def receipt(commit: Commit) -> Receipt:

@@ -10,26 +10,42 @@ import gzip
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from tidegate import extras
 from tidegate.core.ids import Target
-from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError, WriteError
+from tidegate.core.keepalive import LIBPQ
+from tidegate.core.secret_names import SECRET_NAME
+from tidegate.core.table_facts import TableAddress
+from tidegate.errors import ConfigError, EnvironmentMissing, Incompatible, TidegateError, WriteError
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.shared.storage import LOGIN, by_client, refused, store_of
 from tidegate.spark import jars
+from tidegate.spark.failures import REFUSED_BY_CATALOG
 from tidegate.storage import Store, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+SERVED = frozenset({"rest", "glue"})  # catalogs that engines elsewhere ask themselves
+DELEGATION, VENDED = "header.x-iceberg-access-delegation", "vended-credentials"
+OF_VENDED = {
+    # Iceberg keeps a table, and its credentials, for as long as the table does not change: they may end before.
+    "rest-table-cache.max-entries": "0",
+    # Iceberg deletes the last files of a batch without the credentials of their table, and only logs that it could not.
+    "s3.delete.batch-size": "1",
+}
+NESSIE = "nessie.is-nessie-catalog"
+"""What a Nessie server says of itself. Source: Nessie's `IcebergConfigurer`."""
 TYPES = ("sqlite", "postgresql", "rest", "glue", "hive")
+REFUSALS = frozenset({"UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError"})
 _HIVE_NAME = re.compile(r"\w+", re.ASCII)
 _POINTER = (
     "SELECT metadata_location FROM iceberg_tables "
@@ -90,11 +106,18 @@ class Catalog:
         """Whether the catalog is a table of a database that is read here."""
         return self.kind in ("sqlite", "postgresql")
 
+    @property
+    def vends(self) -> bool:
+        """Whether the catalog is asked for the credentials of the store, table by table."""
+        return any(name.lower() == DELEGATION and VENDED in value for name, value in self.options.items())
+
     def jars(self) -> tuple[str, ...]:
         """What Spark needs on its class path."""
         driver = {"sqlite": (jars.SQLITE,), "postgresql": (jars.POSTGRESQL,)}.get(self.kind, ())
         local = (jars.LOCAL_FILES,) if str(self.warehouse).startswith("file:") else ()
-        objects = str(self.warehouse).startswith("s3") or self.kind == "glue"
+        # A catalog that decides itself where tables are has no warehouse here, but options of its store.
+        stated = str(self.warehouse).startswith("s3") or any(name.startswith("s3.") for name in self.options)
+        objects = stated or self.kind == "glue" or self.vends
         return (jars.ICEBERG, *local, *driver, *((jars.ICEBERG_AWS,) if objects else ()))
 
     def spark_conf(self) -> dict[str, str]:
@@ -104,6 +127,8 @@ class Catalog:
             options["warehouse"] = self.warehouse
             if self.warehouse.startswith("s3"):
                 options["io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
+        if self.vends:
+            options |= OF_VENDED
         options.update(self._jdbc() if self.in_tables else self.options)
         prefix = f"spark.sql.catalog.{self.name}"
         return {
@@ -164,8 +189,11 @@ class Catalog:
         except Exception as error:
             raise self._unreachable(error) from error
 
-    def store(self, location: str) -> Store:
+    def store(self, location: str, target: Target | None = None) -> Store:
         """The files below a location, by the lake's own settings of its object store; the environment says the rest.
+
+        Args:
+            target: the table that lies there; a catalog that gives credentials gives them with it.
 
         Raises:
             WriteError: there is no way to read it from here.
@@ -174,9 +202,34 @@ class Catalog:
             return store_of(location)
         from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 - the import costs more than a check may
 
+        table = self.table(target) if target is not None and self.kind == "rest" else None
+        options = table.io.properties if table is not None else self.pyiceberg()
         scheme, _, path = location.partition("://")
         bucket, _, _ = path.partition("/")
-        return by_client(location, lambda: PyArrowFileIO(self.pyiceberg()).fs_by_scheme(scheme, bucket))
+        return by_client(location, lambda: PyArrowFileIO(options).fs_by_scheme(scheme, bucket))
+
+    def store_of(self, target: Target) -> Callable[[str], Store]:
+        """Opens what lies below the location of a table, see `store`."""
+        return partial(self.store, target=target)
+
+    def need_branches(self, target: Target) -> None:
+        """Refuses loads where the server says that it is one of those that keep no branches of tables.
+
+        Raises:
+            Incompatible: as above.
+            WriteError: the catalog cannot be reached.
+        """
+        if self.kind != "rest":
+            return
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - the import costs more than a check may
+
+        try:
+            with load_catalog(self.name, **self.pyiceberg()) as catalog:
+                nessie = catalog.properties.get(NESSIE) == "true"
+        except Exception as error:
+            raise self._unreachable(error) from error
+        if nessie:
+            raise no_branches(target, "the catalog of {}, a Nessie server,")
 
     def tables(self, target: Target, prefix: str) -> list[str]:
         """The names of the tables beside the target that begin so.
@@ -223,6 +276,29 @@ class Catalog:
             found["jdbc.password"] = unquote(parts.password)
         return found | {key: value for key, value in self.options.items() if key != "uri"}
 
+    def address(self, target: Target) -> TableAddress:
+        """Where engines elsewhere find the table; a catalog of servers is asked by them, a table of a database is not.
+
+        Raises:
+            WriteError: the catalog cannot be reached.
+        """
+        path = self._pointer(target) if self.in_tables else None
+        if self.kind not in SERVED and not self.in_tables:
+            found = self.table(target)
+            path = found.metadata_location if found else None
+        secret = {name for name in self.options if SECRET_NAME.search(name)}
+        shown = {name: value for name, value in self.options.items() if name not in secret}
+        if self.kind not in SERVED:
+            shown.pop("uri", None)
+        return TableAddress(
+            format="iceberg",
+            catalog=self.kind,
+            warehouse=self.warehouse,
+            path=path,
+            options=shown,
+            logins=frozenset(secret),
+        )
+
     def _pointer(self, target: Target) -> str | None:
         wanted = (self.name, ".".join(target.namespace), target.table)
         rows = self._ask(_POINTER, wanted)
@@ -247,7 +323,8 @@ class Catalog:
 
         uri = "postgresql" + self.options["uri"][self.options["uri"].index(":") :]
         try:
-            with psycopg.connect(uri, connect_timeout=10) as connection:
+            stated = psycopg.conninfo.conninfo_to_dict(uri)
+            with psycopg.connect("", **cast("Any", {"connect_timeout": 10, **LIBPQ, **stated})) as connection:
                 return connection.execute(question.format("%s"), wanted).fetchall()
         except psycopg.errors.UndefinedTable:
             return []
@@ -295,10 +372,20 @@ class Catalog:
         else:
             parts = urlsplit(self.options.get("uri", ""))
             where = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}" or self.kind
+        if type(error).__name__ in REFUSALS:
+            return WriteError(f"the catalog of lake {self.name!r} ({where}) refused the login", hint=REFUSED_BY_CATALOG)
         return WriteError(
             f"the catalog of lake {self.name!r} ({where}) cannot be read: {type(error).__name__}",
             hint="Correct `lakes:` in tidegate.yaml or start the catalog; `tidegate doctor` tests it.",
         )
+
+
+def no_branches(target: Target, catalog: str = "the catalog of {}") -> Incompatible:
+    """The refusal of a catalog that accepts a branch of a table and keeps none."""
+    return Incompatible(
+        f"{catalog.format(target)} ignores branches of tables, so rows would be visible before they are verified",
+        hint="Keep the lake in another catalog: a database, Hive, Glue, or a REST catalog with branches.",
+    )
 
 
 def _location(warehouse: str | None, kind: str, folder: Path) -> str | None:

@@ -30,18 +30,19 @@ from tidegate.core.ports.format import (
     TimeTravel,
 )
 from tidegate.core.schema import REPLACED, Schema, SchemaChange
-from tidegate.core.table_facts import Snippets, TableFacts
+from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.iceberg import change_feed as history
 from tidegate.formats.iceberg import ddl, maintenance, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
+from tidegate.formats.iceberg.damage import damage
 from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_leftovers
 from tidegate.formats.shared.placed import elsewhere, refuse_filled, same
-from tidegate.formats.shared.storage import has_older, usage
+from tidegate.formats.shared.storage import has_older, problem, usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
@@ -157,7 +158,7 @@ class Iceberg(Format):
         try:
             return may_hold(table, bound)
         except OSError as error:
-            raise WriteError(f"the manifests of table {target} cannot be read") from error
+            raise problem(table.location(), error) from error
 
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout; of any columns if none are given."""
@@ -166,6 +167,10 @@ class Iceberg(Format):
     def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:  # noqa: ARG002 - of whatever rules
         """None: it has every step."""
         return ()
+
+    def refuse_loads(self, target: Target) -> None:
+        """Refuses a catalog that says that it keeps no branches."""
+        self._where.need_branches(target)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""
@@ -201,8 +206,9 @@ class Iceberg(Format):
         Raises:
             ConfigError: the layout does not fit the columns.
             SchemaRefused: a name that Iceberg has for itself.
-            WriteError: catalog or warehouse refused it.
+            Incompatible, WriteError: catalog or warehouse refused it.
         """
+        self.refuse_loads(target)
         ddl.refuse_reserved(schema)
         location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
         if target in self.locations:
@@ -233,22 +239,22 @@ class Iceberg(Format):
         ddl.refuse_reserved(schema)
         replaced = [change.column for change in changes if change.kind in REPLACED]
         replaced_columns.refuse_connect(session, replaced)
-        before = self._where.load(target)
-        key = before.key if before else ()
+        key = before.key if (before := self._where.load(target)) else ()
         with translated(f"changing the columns of {target}", self._where.warehouse):
             for statement in ddl.evolve(target, changes, schema, key=key):
                 session.sql(statement)
             if replaced:
-                metadata = self._where.load(target)
-                for statement in replaced_columns.prepare(target, schema, replaced, metadata):
+                for statement in replaced_columns.prepare(target, schema, replaced, self._where.load(target)):
                     session.sql(statement)
 
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> IcebergStaging:
         """Opens an invisible version at `plan.base`.
 
         Raises:
-            CommitConflict: the table is gone or has moved on.
+            CommitConflict, Incompatible: the table is gone or has moved on; the catalog keeps no branches.
         """
+        if plan.base is None:  # where Spark makes an empty version for the branch to stand on
+            self.refuse_loads(target)
         staging = IcebergStaging(
             session=session,
             target=target,
@@ -290,17 +296,24 @@ class Iceberg(Format):
 
     def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
         """These columns of every row, read by PyIceberg."""
-        found = self._where.table(target)
-        if found is None:
-            return None
         from tidegate.formats.iceberg.readback import whole  # noqa: PLC0415 - imports PyIceberg, which is slow
 
-        return whole(found, names)
+        found = self._where.table(target)
+        return None if found is None else whole(found, names)
+
+    def damaged(self, target: Target, said: str) -> str | None:
+        """See `TableInspection`."""
+        found = self._where.table(target)
+        return None if found is None else damage(found, self._where.store(found.location(), target), said)
 
     def snippets(self, target: Target) -> Snippets:
         """How others read the table."""
         metadata = self._where.load(target)
         return snippets(target, self._where, metadata.location if metadata else None, self.spark_conf())
+
+    def address(self, target: Target) -> TableAddress:
+        """By its catalog where others can ask it, else by its newest metadata file."""
+        return self._where.address(target)
 
     def add(self, target: Target, rows: Sequence[LoadRow]) -> None:
         """Adds the rows that the table does not have yet, by PyIceberg."""
@@ -322,25 +335,25 @@ class Iceberg(Format):
         metadata = self._where.load(upkeep.target)
         if metadata is None:
             return ()
-        location = metadata.location
+        location, store = metadata.location, self._where.store_of(upkeep.target)
         return tuple(
             maintenance.survey(
                 metadata,
                 lambda: self._where.table(upkeep.target),
                 upkeep,
-                aged=lambda: location is None or has_older(location, upkeep.orphaned_before, self._where.store),
+                aged=lambda: location is None or has_older(location, upkeep.orphaned_before, store),
             )
         )
 
     def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
         """Does the step by Iceberg's procedures; what it did, for people."""
-        keeper = maintenance.Keeper(
+        return maintenance.Keeper(
             session=session,
             upkeep=upkeep,
             load=lambda: self._where.load(upkeep.target),
             warehouse=self._where.warehouse,
-        )
-        return keeper.do(step)
+            store=self._where.store_of(upkeep.target),
+        ).do(step)
 
     def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
         """The snapshots that people saw and that are kept, oldest first."""
@@ -361,19 +374,12 @@ class Iceberg(Format):
         current = metadata.snapshot(metadata.main) if metadata else None
         if metadata is None or metadata.location is None or (current and "total-files-size" not in current.summary):
             return None
-        if current is None:
-            return usage(metadata.location, open_store=self._where.store)
-        files = current.number("total-data-files") + current.number("total-delete-files")
-        size = current.number("total-files-size")
-        return usage(metadata.location, files=files, size=size, open_store=self._where.store)
+        files = current.number("total-data-files") + current.number("total-delete-files") if current else 0
+        size = current.number("total-files-size") if current else 0
+        return usage(metadata.location, files=files, size=size, open_store=self._where.store_of(target))
 
     def _create(
-        self,
-        session: SparkSession,
-        target: Target,
-        statements: Sequence[str],
-        order: str | None,
-        identifier: str | None,
+        self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None, ident: str | None
     ) -> None:
         with translated(f"creating {target}", self._where.warehouse):
             if self._where.kind == "sqlite":
@@ -382,7 +388,7 @@ class Iceberg(Format):
                 session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
             for statement in statements:
                 session.sql(statement)
-            if not order and not identifier:
+            if not order and not ident:
                 return
             # Made by a load that crashed before all of it was done, a table is still empty.
             metadata = self._where.load(target)
@@ -390,5 +396,5 @@ class Iceberg(Format):
                 return
             if order and not metadata.sorted:
                 session.sql(order)
-            if identifier and not metadata.key:
-                session.sql(identifier)
+            if ident and not metadata.key:
+                session.sql(ident)

@@ -14,7 +14,7 @@ from tidegate.core.ids import Target
 from tidegate.core.table_facts import TableFacts
 from tidegate.formats.iceberg.ddl import HALVED, distribution, partitions, set_property
 from tidegate.formats.iceberg.metadata import Metadata
-from tidegate.formats.iceberg.partitions import OverflowingField
+from tidegate.formats.iceberg.overflow import OverflowingField
 from tidegate.spark import sql
 
 TAKEN_AWAY = "tidegate.layout.taken-away"

@@ -5,6 +5,7 @@ Never expires the only snapshot with a position, nor deletes files that may belo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tidegate.core.display import counted
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import branch_prefix
 from tidegate.core.policies.maintenance import (
@@ -26,13 +28,15 @@ from tidegate.core.policies.maintenance import (
     many_deleted,
 )
 from tidegate.core.position import touched_name
-from tidegate.errors import CommitConflict
+from tidegate.errors import CommitConflict, WriteError
 from tidegate.formats.iceberg import layout, statistics
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
 from tidegate.formats.iceberg.staging import MAIN, PROPERTY, drop_branch, drop_leftovers
 from tidegate.formats.shared.small_write import SETTINGS
+from tidegate.formats.shared.storage import stored
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
+from tidegate.storage import Store
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -163,12 +167,14 @@ class Keeper:
 
     Args:
         load: the table's metadata as of now, read without Spark.
+        store: opens what lies below the table's location.
     """
 
     session: SparkSession
     upkeep: Upkeep
     load: Callable[[], Metadata | None]
     warehouse: str | None
+    store: Callable[[str], Store]
 
     def do(self, step: Step) -> str:
         """The step; what it did, for people.
@@ -256,7 +262,7 @@ class Keeper:
             stream_results="true",
         )
         files = sum(value for name, value in done.items() if name.startswith("deleted_") and value)
-        return f"{files} files deleted" + ("; the position was re-stamped" if carry else "")
+        return f"{counted(files, 'file')} deleted" + ("; the position was re-stamped" if carry else "")
 
     def _carry(self, marks: Mapping[str, str]) -> None:
         """Re-stamps positions in a commit without rows, fenced: on a branch, then by fast-forward."""
@@ -284,7 +290,22 @@ class Keeper:
         before = {"older_than": _timestamp(self.upkeep.orphaned_before)}
         if (self._metadata.location or "").startswith("s3"):
             before["prefix_listing"] = "true"  # listed by the table's own client: Spark need not know the store
-        return f"{len(self._ask('remove_orphan_files', **before))} files deleted"
+        names = [row[0] for row in self._ask("remove_orphan_files", **before)]
+        self._need_gone(names)
+        return f"{counted(len(names), 'file')} deleted"
+
+    def _need_gone(self, names: Sequence[str]) -> None:
+        """Iceberg names the files that it wanted to delete, and only logs that a store refused."""
+        location = (self._metadata.location or "").rstrip("/")
+        there: set[str] = set()
+        with contextlib.suppress(WriteError):  # it cannot be listed from here
+            there = {f"{location}/{each.path}" for each in stored(location, self.store)} if names else there
+        if left := len(there.intersection(names)):
+            raise WriteError(
+                f"{left} of {counted(len(names), 'file')} that belong to no version of {self.upkeep.target} could not "
+                "be deleted",
+                hint="Allow the login of the lake's store to delete files.",
+            )
 
     def _call(self, procedure: str, **given: str) -> Mapping[str, Any]:
         rows = self._ask(procedure, **given)

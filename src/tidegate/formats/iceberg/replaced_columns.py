@@ -18,7 +18,7 @@ from tidegate.core.schema import Schema
 from tidegate.errors import SchemaRefused
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata
 from tidegate.spark import sql
-from tidegate.spark.session import is_connect
+from tidegate.spark.remote import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,21 +15,21 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Receipt, Staging
 from tidegate.core.position import property_name
-from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
-from tidegate.errors import CommitConflict, CommitUnknown, Incompatible, InternalError, SchemaRefused, WriteError
+from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
 from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
+from tidegate.formats.iceberg.catalog import no_branches
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
-from tidegate.formats.iceberg.partitions import OverflowingField, wrapping
+from tidegate.formats.iceberg.overflow import MISPLACED, fitting, wrapping
 from tidegate.formats.shared.listed_keys import listed
-from tidegate.formats.shared.small_write import ALL_FILES, SETTINGS, all_files, few, named, read_back
+from tidegate.formats.shared.small_write import ALL_FILES, all_files, few, read_back, small_settings
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.dataframe_ops import completed, of_keys
 from tidegate.spark.failures import translated
-from tidegate.spark.session import is_connect
+from tidegate.spark.remote import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAIN = "main"
-MISPLACED = "its partition would misplace"
 PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
-PUBLISH_TRIES = 5
+TRIES = 5
 # A first load is bound by the processor; maintenance compresses its files as the table says.
 FIRST = {"compression-level": "1"}
 # The rows of one partition of the source: there is nothing to bring together before they are written.
@@ -77,25 +76,32 @@ class IcebergStaging(Staging):
         self._need_base(metadata)
         for name, value in self._settings(metadata.snapshot(metadata.main)).items():
             self.session.conf.set(name, value)
-        with self._translated("opening"):
+        self._branch_off(metadata)
+        metadata = self._metadata()
+        if metadata.head(self.plan.branch) is None:
+            raise no_branches(self.target)
+        try:
+            # A branch without a base starts wherever main stands: at nothing, unless somebody was first.
+            self._need_base(metadata)
+        except CommitConflict:
+            self.discard()
+            raise
+
+    def _branch_off(self, metadata: Metadata) -> None:
+        at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
+        for attempt in range(1, TRIES + 1):
             if metadata.head(self.plan.branch) is not None:
                 self.discard()
-            at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
-            self.session.sql(f"ALTER TABLE {self._table} CREATE BRANCH {sql.quote(self.plan.branch)}{at}")
-        if self.plan.base is None:
-            # A branch without a base starts wherever main stands: at nothing, unless somebody was first.
-            metadata = self._metadata()
-            if metadata.head(self.plan.branch) is None:
-                raise Incompatible(
-                    f"the catalog of {self.target} ignores branches of tables, so rows would be visible before they "
-                    "are verified",
-                    hint="Keep the lake in another catalog: a database, Hive, Glue, or a REST catalog with branches.",
-                )
             try:
-                self._need_base(metadata)
-            except CommitConflict:
-                self.discard()
-                raise
+                with self._translated("opening"):
+                    self.session.sql(f"ALTER TABLE {self._table} CREATE BRANCH {sql.quote(self.plan.branch)}{at}")
+            except CommitUnknown:
+                # A catalog that was started again loses connections that are kept open, and a branch loses nothing.
+                if attempt == TRIES:
+                    raise
+                metadata = self._metadata()
+            else:
+                return
 
     def append(self, rows: DataFrame) -> None:
         """Adds the rows, in one commit that carries the position."""
@@ -244,25 +250,26 @@ class IcebergStaging(Staging):
         head = self._head()
         replaced = self.plan.write.mode is Mode.REPLACE_FILES
         receipt = self.receipt() if replaced else together([step.receipt() for step in self._steps(head)])
-        for attempt in range(1, PUBLISH_TRIES + 1):
+        for attempt in range(1, TRIES + 1):
             try:
                 with self._translated("publishing to"):
                     if self.plan.replaced:
                         mark = (property_name(self.plan.uid), self.plan.position.to_json())
                         replaced_columns.publish(self.session, self._table, self.plan, mark)
-                        break
-                    self.session.sql(
-                        f"CALL {sql.quote(self.target.lake)}.system.fast_forward(table => {sql.string(self._table)}, "
-                        f"branch => {sql.string(MAIN)}, to => {sql.string(self.plan.branch)})"
-                    ).collect()
+                    else:
+                        self._fast_forward()
             except (CommitConflict, CommitUnknown, WriteError) as error:
                 if not self._published(head, error):
-                    if isinstance(error, CommitConflict) and attempt < PUBLISH_TRIES and self._at_base():
+                    if isinstance(error, CommitConflict) and attempt < TRIES and self._at_base():
                         continue  # somebody changed a property or another branch, which is no reason to give up
                     raise
             break
+        # What a catalog answers is not what it did: the table shows whether readers see the load.
+        metadata = self._asked()
+        if not _shows(metadata, head):
+            raise CommitUnknown(f"the catalog accepted a load of {self.target} that the table does not show")
         if self.plan.replaced:
-            receipt = replace(receipt, snapshot=str(self._metadata().main))
+            receipt = replace(receipt, snapshot=str(metadata.main))
         # Visible is what counts; a branch that cannot be dropped now is dropped by the next run.
         with contextlib.suppress(WriteError):
             self.discard()
@@ -281,9 +288,8 @@ class IcebergStaging(Staging):
         return sql.table(self.target)
 
     def _settings(self, base: Snapshot | None) -> Mapping[str, str]:
-        if few(self.plan) and named(self.plan):
-            return SETTINGS
-        return ALL_FILES if base is not None and all_files(self.plan, base.rows) else {}
+        copied = ALL_FILES if base is not None and all_files(self.plan, base.rows) else {}
+        return {**copied, **small_settings(self.plan, 0 if base is None else base.rows)}
 
     def _writer(self, rows: DataFrame) -> Any:
         option = PROPERTY + property_name(self.plan.uid)
@@ -336,33 +342,38 @@ class IcebergStaging(Staging):
         metadata = self._metadata()
         return self.plan.base == (None if metadata.main is None else str(metadata.main))
 
+    def _fast_forward(self) -> None:
+        self.session.sql(
+            f"CALL {sql.quote(self.target.lake)}.system.fast_forward(table => {sql.string(self._table)}, "
+            f"branch => {sql.string(MAIN)}, to => {sql.string(self.plan.branch)})"
+        ).collect()
+
     def _published(self, head: Snapshot, error: Exception) -> bool:
         try:
-            metadata = self._metadata()
-        except WriteError:
-            raise error from None
-        return any(each.id == head.id for each in metadata.ancestors(metadata.main))
+            return _shows(self._asked(), head)
+        except CommitUnknown:
+            if isinstance(error, CommitConflict):
+                raise error from None  # it was refused
+            raise
+
+    def _asked(self) -> Metadata:
+        """The table after its catalog was told to publish; CommitUnknown if it cannot be asked any more."""
+        try:
+            return self._metadata()
+        except CommitConflict:
+            raise
+        except WriteError as error:
+            raise CommitUnknown(
+                f"the lake's catalog was lost while a load of {self.target} was being published: {error.message}"
+            ) from error
 
     def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return translated(f"{doing} {self.target}", self.warehouse)
 
 
-def fitting(rows: DataFrame, fields: Sequence[OverflowingField]) -> DataFrame:
-    """The rows, whose reading ends where a value is one that the fields would misplace."""
-    first = {each.column: each for each in fields if each.column in rows.columns}
-    if not first:
-        return rows
-    columns = []
-    for name in rows.columns:
-        sure = quoted = sql.quote(name)
-        if name in first:
-            reason = marked(f"column {name!r} holds a value that {MISPLACED}")
-            kind = rows.schema[name].dataType.simpleString()
-            ended = f"CAST(raise_error({sql.string(reason)}) AS {kind})"
-            least = f"CAST({sql.string(first[name].first)} AS {kind})"
-            sure = f"CASE WHEN {quoted} < {least} THEN {ended} ELSE {quoted} END AS {quoted}"
-        columns.append(sure)
-    return rows.selectExpr(*columns)
+def _shows(metadata: Metadata, head: Snapshot) -> bool:
+    """Whether readers of the table see that snapshot, or one that came after it."""
+    return any(each.id == head.id for each in metadata.ancestors(metadata.main))
 
 
 def drop_leftovers(session: SparkSession, target: Target, names: Sequence[str], warehouse: str | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tidegate.core.display import counted
 from tidegate.core.policies.maintenance import CHANGED_SHARE, Upkeep
 from tidegate.errors import ConfigError
 from tidegate.formats.iceberg.metadata import COMPACTION, Metadata, Snapshot
@@ -50,7 +51,7 @@ def due(metadata: Metadata, upkeep: Upkeep) -> str | None:
                 return f"column {missing[0]} has none"
             share = changed / current.number("total-records")
             stale = share > 0 if upkeep.force else share >= CHANGED_SHARE
-            return f"{changed} rows came or went since the last, {share:.0%} of the table" if stale else None
+            return f"{counted(changed, 'row')} came or went since the last, {share:.0%} of the table" if stale else None
         changed += _changed(each)
     return "the table has none"
 

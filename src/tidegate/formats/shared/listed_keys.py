@@ -17,7 +17,7 @@ from tidegate.core.plan import SHORT_LIST, LoadPlan, Mode, Prune
 from tidegate.core.schema import Kind, Type
 from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
-from tidegate.formats.shared.small_write import few, named
+from tidegate.formats.shared.small_write import AT_ONCE, few, named
 from tidegate.spark import dataframe_ops, sql
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ LARGE_TABLE = 200_000
 """Rows of a table from which on a list costs less than the join without it."""
 LONGEST = 500_000
 """Characters of a list."""
-# Nothing large is left to be joined: planned at once, in one partition, which writes one file.
-SETTINGS = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
 
 @contextmanager
@@ -51,9 +49,10 @@ def listed(
         # Rows of many keys have the same values in each column: lists of them leave in much of the table.
         yield tuple(prune)
         return
-    before = {name: str(session.conf.get(name)) for name in SETTINGS}
+    # Nothing large is left to be joined: planned at once, in one partition, which writes one file.
+    before = {name: str(session.conf.get(name)) for name in AT_ONCE}
     try:
-        for name, value in SETTINGS.items():
+        for name, value in AT_ONCE.items():
             session.conf.set(name, value)
         yield found
     finally:

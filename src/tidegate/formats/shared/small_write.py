@@ -5,6 +5,8 @@ Pure. The settings never change the result of a statement.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidegate.core.plan import LoadPlan, Mode
 
 FEW_ROWS = 20_000
@@ -15,11 +17,10 @@ OTHERS = 20_000_000
 OTHER_BYTES = 200_000_000
 READERS = 4
 # Planning a join while it runs, in several stages, and compiling it pay for themselves with many rows only.
-SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+AT_ONCE = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+SETTINGS = {**AT_ONCE, "spark.sql.codegen.wholeStage": "false"}
+JOINED_AT_ONCE = 2_000_000
+"""Rows of a table that one partition joins sooner than many are planned."""
 # A merge asks first, by a join of its own, which files hold a key of the batch, so that others are not rewritten.
 ALL_FILES = {"spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled": "false"}
 
@@ -28,6 +29,15 @@ def all_files(plan: LoadPlan, table_rows: int | None) -> bool:
     """Whether so many rows come that hardly a file is left alone, and rewriting it is less than was read for it."""
     rows, copied = plan.changes.rows, plan.write.mode is Mode.COPY_ON_WRITE
     return copied and rows is not None and table_rows is not None and rows >= table_rows
+
+
+def small_settings(plan: LoadPlan, table_rows: int | None) -> Mapping[str, str]:
+    """Those of a load of few rows into a table of which few, or not very many, are joined with them; else none."""
+    if not few(plan):
+        return {}
+    if named(plan):
+        return SETTINGS
+    return AT_ONCE if table_rows is not None and table_rows <= JOINED_AT_ONCE else {}
 
 
 def few(plan: LoadPlan) -> bool:

@@ -14,20 +14,22 @@ from tidegate.core.policies.maintenance import Usage
 from tidegate.errors import WriteError
 from tidegate.storage import ArrowFiles, FileInfo, Store, of_lake
 
-# Arrow gives one class for all that a store says, and the store's own word for it in its text.
+# Arrow gives one class for all that a store says, and the store's own word for it in its text; an answer without a body
+# has none: 400 is said of a token that has ended.
 _REFUSED = re.compile(
     r"AWS Error (?:ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_(?:ACCESS_KEY_ID|CLIENT_TOKEN_ID|SIGNATURE)"
-    r"|EXPIRED_TOKEN|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|\w+ \(HTTP status 40[13]\))"
+    r"|EXPIRED_TOKEN|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|\w+ \(HTTP status 40[13]\)"
+    r"|UNKNOWN \(HTTP status 400\) during HeadObject)"
 )
 LOGIN = (
     "Correct the credentials (environment, profile, machine role, or `s3.…` of the catalog) or their permissions; "
-    "`tidegate doctor` tests it."
+    "`tidegate doctor` tests it. Those that a catalog gave end after a while: run again."
 )
 
 
 def store_of(location: str) -> Store:
     """The files below a location. Raises WriteError: there is no way to read it from here."""
-    return of_lake(location, _problem)
+    return of_lake(location, problem)
 
 
 def by_client(location: str, connect: Callable[[], Any]) -> Store:
@@ -42,8 +44,8 @@ def by_client(location: str, connect: Callable[[], Any]) -> Store:
     try:
         files = ArrowFiles(connect())
     except (OSError, ValueError) as error:
-        raise _problem(location, error) from error
-    return Store(where=location, base=location.partition("://")[2], files=files, problem=_problem)
+        raise problem(location, error) from error
+    return Store(where=location, base=location.partition("://")[2], files=files, problem=problem)
 
 
 def stored(location: str, open_store: Callable[[str], Store] = store_of) -> list[FileInfo]:
@@ -60,6 +62,8 @@ def refused(error: BaseException) -> bool:
 
     Example:
         >>> refused(OSError("AWS Error ACCESS_DENIED during HeadObject operation: No response body."))
+        True
+        >>> refused(OSError("AWS Error UNKNOWN (HTTP status 400) during HeadObject operation: No response body."))
         True
         >>> refused(OSError("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7"))
         False
@@ -89,7 +93,8 @@ def has_older(location: str, moment: datetime, open_store: Callable[[str], Store
         return True
 
 
-def _problem(where: str, error: Exception) -> WriteError:
+def problem(where: str, error: Exception) -> WriteError:
+    """The error of a file or folder of a table that cannot be read."""
     if refused(error):
         return WriteError(f"the store of {where} denied access", hint=LOGIN)
     if isinstance(error, FileNotFoundError):

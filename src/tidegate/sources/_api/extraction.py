@@ -12,8 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tidegate import extras
+from tidegate.core.cutting import first_line
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceUnavailable, TidegateError
 
+LONGEST_REASON = 200
+"""Characters of what somebody else's code says."""
 VALIDATORS = "validators"
 """The key of a state under which a source keeps what tells an unchanged answer, such as its ETag."""
 
@@ -110,9 +113,8 @@ def translated(label: str) -> Iterator[None]:
         root = causes[-1]
         if isinstance(root, OSError | TimeoutError):
             raise SourceUnavailable(f"{label} did not answer: {type(root).__name__}") from error
-        words = (str(root).splitlines() or ["no message"])[0][:200]
         raise SourceError(
-            f"{label} failed with {type(root).__name__}: {words}",
+            f"{label} failed with {type(root).__name__}: {first_line(root, LONGEST_REASON)}",
             hint="Correct the source; `--log-level debug` shows where it was raised.",
         ) from error
 

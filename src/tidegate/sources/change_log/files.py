@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import (
     ORIGIN,
@@ -151,7 +152,7 @@ class FileLog(OpenLog):
         self._before = dict(before.get("columns", ()))
         after, reason = self._read_before(before)
         waiting = [each for each in ready if after is None or each.path > after]
-        chosen, counted = self._few(waiting, most)
+        chosen, events = self._few(waiting, most)
         self._chosen = chosen
         self.__dict__.pop("_columns", None)  # told by the files that were asked for before
         if not chosen:
@@ -163,10 +164,10 @@ class FileLog(OpenLog):
         return LogSpan(
             slices=(LogRange(part=self.label, after=after, upto=upto),),
             state=position,
-            events=counted,
+            events=events,
             taken=len(chosen),
             behind=len(waiting) - len(chosen),
-            reason=f"{len(chosen)} files of {reason}",
+            reason=f"{counted(len(chosen), 'file')} of {reason}",
         )
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:

@@ -30,14 +30,15 @@ from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources.change_log import files
 from tidegate.sources.change_log.log import LogProbe, OpenLog
+from tidegate.sources.change_log.own_logs import OWN_LOGS, SLOT, OwnLog
+from tidegate.sources.change_log.stated import Stated
+from tidegate.sources.change_log.topic import brokers as kafka
 from tidegate.sources.change_log.topic import log as topics
 from tidegate.sources.change_log.topic.log import Start
 from tidegate.sources.shared.files.shape import FileFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from tidegate.sources.change_log.slot.slot import SlotOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,14 @@ class ChangeLog(Source[LogProbe]):
         table: the table that the log belongs to, if it can be asked: to compare with, and to load before the log.
         database: the connection of `table:`, a name under `connections:`.
         slot: a PostgreSQL replication slot, created by the first run; `table:` then is a table of `connection:`.
-        include: of a slot, read only these columns; a name with `*` or `?` stands for every one that matches.
-        exclude: of a slot, do not read these columns.
+        capture_instance: an instance of SQL Server's change data capture; `table:` then is a table of `connection:`.
+        change_tracking: reads SQL Server's change tracking of `table:`, a table of `connection:`.
+        include: of a log that the database itself keeps, read only these columns; a name with `*` or `?` stands for
+            every one that matches.
+        exclude: of such a log, do not read these columns.
         publication: the publication that the slot reads; unless given, the first run creates one for this table.
         connection: the connection of the slot or the topic, a name under `connections:`.
+        key: the stream's.
         folder: the project's folder.
     """
 
@@ -91,24 +96,28 @@ class ChangeLog(Source[LogProbe]):
     database: str | None = None
     slot: str | None = None
     publication: str | None = None
+    capture_instance: str | None = None
+    change_tracking: bool = False
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     connection: Connection | None = None
+    key: tuple[str, ...] = field(default=(), metadata={"given": True})
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
     lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
     connections: Mapping[str, Connection] = field(default_factory=dict, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
-        named = (self.path, self.iceberg, self.delta, self.topic, self.slot)
-        if sum(name is not None for name in named) != 1:
-            raise ConfigError("a change log needs exactly one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
+        places = ("path", "iceberg", "delta", "topic", *(own.key for own in OWN_LOGS))
+        if sum(bool(getattr(self, name)) for name in places) != 1:
+            *others, last = (f"`{name}:`" for name in places)
+            raise ConfigError(f"a change log needs exactly one of {', '.join(others)} and {last}")
         if self.start is not Start.BEGINNING and self.topic is None:
             raise ConfigError("`start:` is only for a topic")
         for name in ("transactions", "connector"):
             if getattr(self, name) is not None and self.topic is None:
                 raise ConfigError(f"`{name}:` is only for a topic")
-        if self.slot is not None:
-            self._check_slot()
+        if self._own is not None:
+            self._check_own(self._own)
             return
         self._check_events()
         if self.topic is not None:
@@ -120,7 +129,9 @@ class ChangeLog(Source[LogProbe]):
 
     def _check_events(self) -> None:
         if self.include is not None or self.exclude:
-            raise ConfigError("`include:` and `exclude:` are for a replication slot: other logs hold their own columns")
+            raise ConfigError(
+                "`include:` and `exclude:` are for a log that the database itself keeps: others hold their own columns"
+            )
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))
             raise ConfigError(f"a change log needs `envelope:`, the format of its events: {known}")
@@ -137,7 +148,7 @@ class ChangeLog(Source[LogProbe]):
     @staticmethod
     def flavours() -> Iterator[Flavour]:
         """One for each place of a log and each envelope that its events may have there."""
-        yield _flavour("slot")
+        yield from (_flavour(own.flavour) for own in OWN_LOGS)
         for kind in plugins.names("envelopes"):
             envelope = plugins.load("envelopes", kind)
             if envelope.messages:
@@ -151,17 +162,17 @@ class ChangeLog(Source[LogProbe]):
     @property
     def flavour(self) -> Flavour:
         """The place and the envelope of this log."""
-        if self.slot is not None or self.envelope is None:
-            return _flavour("slot")
+        if self._own is not None or self.envelope is None:
+            return _flavour((self._own or SLOT).flavour)
         if self.topic is not None:
             return _flavour("topic", self.envelope.kind)
         place = f"{self._files().format} files" if self.path is not None else f"{self._table().flavour.name} table"
         return _flavour(place, self.envelope.kind)
 
     def origin(self) -> Origin | None:
-        """The topic, the files or the table of the events; of a slot the table whose changes they are."""
+        """The topic, the files or the table of the events; of a log of the database's own the table itself."""
         rows = self._rows()
-        if self.slot is not None:
+        if self._own is not None:
             return rows.origin() if rows else None
         if self.topic is not None:
             brokers = self.connection.kafka if self.connection else None
@@ -171,10 +182,16 @@ class ChangeLog(Source[LogProbe]):
         found: Origin | None = self._table().origin()
         return found
 
-    def located(self) -> Origin | None:
-        """The same; of a slot with the schema of its table."""
+    def in_the_clear(self) -> tuple[str, ...]:
+        """That of the brokers, and of the database of the table."""
         rows = self._rows()
-        return rows.located() if self.slot is not None and rows else self.origin()
+        brokers = kafka.in_the_clear(self.connection) if self.topic is not None and self.connection else None
+        return (*((brokers,) if brokers else ()), *(rows.in_the_clear() if rows else ()))
+
+    def located(self) -> Origin | None:
+        """The same; of a log of the database's own with the schema of its table."""
+        rows = self._rows()
+        return rows.located() if self._own is not None and rows else self.origin()
 
     @contextmanager
     def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor
@@ -186,11 +203,10 @@ class ChangeLog(Source[LogProbe]):
         rows = self._rows()
         with ExitStack() as held:
             table = held.enter_context(rows.probe(sparks)) if rows else None
-            slot = self._slot()
             log: OpenLog
             version = None
-            if slot is not None and table is not None:
-                log = held.enter_context(_log_slot().opened(slot, table))
+            if self._own is not None and table is not None:
+                log = held.enter_context(self._own.opened(self._options(self._own), table))
             elif self.topic is not None:
                 log = topics.TopicLog(self._topic(), table)
             elif self.path is None and self.envelope is not None:
@@ -213,11 +229,12 @@ class ChangeLog(Source[LogProbe]):
     @property
     def replication_slot(self) -> ReplicationSlot | None:
         """That of `slot:`."""
-        return self._slot()
+        found: ReplicationSlot | None = self._options(SLOT) if self.slot is not None else None
+        return found
 
     def retained(self) -> SlotRetention | None:
         """Of a topic, what its database retains for the connector, where `connector:` says which one it is."""
-        slot: ReplicationSlot | None = self._slot()
+        slot = self.replication_slot
         if self.connector is not None and self.database is not None and (table := self.captured) is not None:
             slot = _connectors().slot_of(table, self.connections[self.database])
         return slot.retained() if slot is not None else None
@@ -239,7 +256,7 @@ class ChangeLog(Source[LogProbe]):
             own = topics.JARS
         elif self.path is not None:
             own = files.jars(self._files())
-        elif self.slot is None:
+        elif self._own is None:
             own = self._table().jars()
         return (*own, *(rows.jars() if rows else ()))
 
@@ -256,33 +273,39 @@ class ChangeLog(Source[LogProbe]):
             return None
         made: Any = plugins.load("sources", "database")
         # Of other logs `columns:` describes the events.
-        types = self.columns if self.slot is not None else {}
+        types = self.columns if self._own is not None else {}
         found: Source[Probe] = made(
             connection=connection, table=self.table, columns=types, include=self.include, exclude=self.exclude
         )
         return found
 
-    def _check_slot(self) -> None:
+    @property
+    def _own(self) -> OwnLog | None:
+        """Which log of the database's own it is; None for events that somebody else wrote."""
+        return next((own for own in OWN_LOGS if getattr(self, own.key)), None)
+
+    def _check_own(self, own: OwnLog) -> None:
         if self.table is None or self.connection is None:
-            raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it reports")
+            raise ConfigError(f"{own.label} needs `connection:` and `table:`, whose changes it reports")
         others = {"path": self.path, "envelope": self.envelope, "format": self.format, "database": self.database}
         for name, value in {**others, "options": self.options or None}.items():
             if value is not None:
-                raise ConfigError(f"{name}: is not for a replication slot")
-        self._slot()
+                raise ConfigError(f"{name}: is not for {own.label}")
+        self._options(own)
 
-    def _slot(self) -> SlotOptions | None:
-        if self.slot is None or self.table is None or self.connection is None:
-            return None
-        found: SlotOptions = _slots().SlotOptions(
+    def _options(self, own: OwnLog) -> Any:
+        if self.table is None or self.connection is None:
+            raise InternalError("a log of a database's own without its table")
+        stated = Stated(
             connection=self.connection,
-            slot=self.slot,
             table=self.table,
-            publication=self.publication or self.slot,
-            folder=self.folder,
+            name=str(getattr(self, own.key)),
+            publication=self.publication,
+            stream_key=self.key,
             selection=self.selection,
+            folder=self.folder,
         )
-        return found
+        return own.options(stated)
 
     def _topic(self) -> topics.TopicLogOptions:
         if self.topic is None or self.envelope is None:
@@ -337,13 +360,6 @@ def _flavour(place: str, envelope: str | None = None) -> Flavour:
     return Flavour(name=name, reads=ChangeLog.reads, rows=False, bounds=frozenset())
 
 
-def _slots() -> Any:
-    """The options of a slot; its driver takes 0.2 s to import, and other logs need none."""
-    from tidegate.sources.change_log.slot import slot  # noqa: PLC0415 - as said
-
-    return slot
-
-
 def _connectors() -> Any:
     """What fills a topic."""
     from tidegate.sources.change_log.topic import connector  # noqa: PLC0415 - a load needs none of it
@@ -356,10 +372,3 @@ def _log_table() -> Any:
     from tidegate.sources.change_log import table  # noqa: PLC0415 - only where one is read
 
     return table
-
-
-def _log_slot() -> Any:
-    """The log in a slot."""
-    from tidegate.sources.change_log.slot import log  # noqa: PLC0415 - as above
-
-    return log

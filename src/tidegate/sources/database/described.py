@@ -15,7 +15,8 @@ from tidegate.core.ports.dialect import PreSnapshotSession, Relation, Session
 from tidegate.core.schema import Schema
 from tidegate.core.spelling import nearest, suggest
 from tidegate.dialects.shared.statements import Statements
-from tidegate.errors import ColumnMissing, InternalError, TidegateError
+from tidegate.dialects.shared.time_bounds import TIMES
+from tidegate.errors import ColumnMissing, ConfigError, InternalError, TidegateError
 
 
 def taken(
@@ -34,7 +35,14 @@ def taken(
         raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; {near}", column=bound.column)
     if isinstance(bound, SequenceBound):
         return session.safe_sequence_bound(relation, column, wait=bound.wait)
-    return session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)
+    edge = session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)
+    if bound.lookback and column.type.kind not in TIMES:
+        raise ConfigError(
+            f"column {column.name!r} holds {column.type}, which are no times, so `lookback` means nothing for it",
+            hint="Leave `lookback` out: no row is added below the bound of such a column.",
+            column=column.name,
+        )
+    return edge
 
 
 def described(session: Session, relation: Relation, selection: ColumnSelection) -> Schema:

@@ -18,6 +18,7 @@ from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.casts import Cast
 from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.column_selection import ColumnSelection
+from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
@@ -339,7 +340,7 @@ class DatabaseProbe(Probe):
         upto = self.safe_bound()
         at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
         later = max((stats.later for stats in at_edge), default=0)
-        held = (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
+        held = (f"{counted(later, 'row')} beyond the safe bound {upto}: for a later load",) if later else ()
         return (*self._notes, *held)
 
     def _newest(self, cursor: Sequence[str], known: NewestRows | None) -> NewestRows | None:
@@ -379,8 +380,8 @@ class DatabaseProbe(Probe):
             schema = replace(schema, columns=(*columns, *rescued))
         casts = {change.column: cast for change, cast in self._casts.items()}
         kept = (replace(each, type=casts[each.name].table) if each.name in casts else each for each in schema)
-        schema = replace(schema, columns=tuple(kept))
-        found = Statements(dialect=self._dialect, relation=self._relation, schema=schema, casts=casts)
+        schema, at = replace(schema, columns=tuple(kept)), self.session.in_snapshot(self._relation)
+        found = Statements(dialect=self._dialect, relation=at, schema=schema, casts=casts)
         return found if self._kept is None else retained(found, self._kept)
 
     def _columns(self) -> Schema:

@@ -99,6 +99,11 @@ class Database(Source[DatabaseProbe]):
         found = _flavour(dialect_of(self.connection))
         return found if self.query is None else _of_query(found)
 
+    def in_the_clear(self) -> tuple[str, ...]:
+        """That of its connection."""
+        found = dialect_of(self.connection).in_the_clear(self.connection)
+        return (found,) if found else ()
+
     def origin(self) -> Origin:
         """The table; of a query the database alone."""
         parts = split_name(self.table) if self.table is not None else ()
@@ -167,7 +172,7 @@ class Database(Source[DatabaseProbe]):
             ),
         }
         table = statements.reading(aliases, extra)
-        with needing(jdbc.properties["driver"], self.jars()):
+        with needing(jdbc.properties["driver"], self.jars(), self.connection.name):
             rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
         utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
         decoded = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Dated, Fence, Folded, Verdicts
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import event_rules
 from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -146,12 +146,13 @@ def _scan(rows: DataFrame, plan: LoadPlan) -> EventScan:
     events, refused, partial, cleared, least = rows.selectExpr(*asked).collect()[0]
     if partial:
         raise CheckFailed(
-            f"{partial} events do not have every column of their row, but a version needs all of them",
+            f"{counted(partial, 'event')} without every column of their row, but a version needs all of them",
             hint="Have the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
         )
     if cleared and (event_rules(plan.changes.effect) or EventRules()).truncate != Truncate.IGNORE:
         raise CheckFailed(
-            f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not treat as the end of every row",
+            f"{counted(cleared, 'event', 'empty')} the table (TRUNCATE), which write: scd2 does not treat as "
+            f"the end of every row",
             hint=f"Ignore them once: `tidegate run STREAM --set truncate=ignore`. {RESET}",
         )
     return EventScan(events=events, refused=refused, least=least)
@@ -205,7 +206,8 @@ def _refuse(plan: LoadPlan, history: History, *, keyless: int, undated: int, twi
         )
     if twice:
         raise DuplicateKeys(
-            f"{twice} events ({', '.join(plan.key)}) have the same order as another, different event",
+            f"{counted(twice, 'event')} ({', '.join(plan.key)}) {done_by(twice, 'have')} the same order as "
+            f"another, different event",
             hint="Set `sequence:` of the envelope to all columns that order the events, or `key:` to those that "
             "identify a row.",
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.core.batch import Checked
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Staging
@@ -202,7 +203,7 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
     mirror = isinstance(plan.changes.effect, Mirror)
     if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
-            f"{back} keys went back to an older sequence ({', '.join(history.sequence)}) at the source",
+            f"{counted(back, 'key')} went back to an older sequence ({', '.join(history.sequence)}) at the source",
             hint=REPAIR,
         )
     floor = dates.moment(plan.created_at, history.type) or batch.greatest
@@ -216,7 +217,8 @@ def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
     if found:
         by = ", ".join(history.sequence) or "the time of the load"
         raise DuplicateKeys(
-            f"{found} keys ({', '.join(plan.key)}) have different rows with the same sequence ({by}), so nothing says "
+            f"{counted(found, 'key')} ({', '.join(plan.key)}) {done_by(found, 'have')} different rows with the "
+            f"same sequence ({by}), so nothing says "
             f"which one is later",
             hint=REPAIR
             if history.sequence

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, ComparisonScope, Dated, Latest
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -218,7 +218,8 @@ class Scd2(Writer):
             wrong = histories.wrong(found, history)
         if wrong:
             raise VerifyFailed(
-                f"stream {plan.stream.name!r}: {wrong} keys of {plan.stream.target} have versions that overlap, or "
+                f"stream {plan.stream.name!r}: {counted(wrong, 'key')} of {plan.stream.target} "
+                f"{done_by(wrong, 'have')} versions that overlap, or "
                 "several that are current: another process wrote to the table",
                 hint=AGAIN,
                 load_id=plan.load_id,

@@ -56,6 +56,26 @@ def test_time_edge_is_a_second_before_the_clock_or_below_who_writes(shop: Writer
     assert f"connection {thread} of user root" in edge.held_by[0]
 
 
+def test_others_who_ask_at_the_same_pace_hide_no_transaction(shop: Writers) -> None:
+    """A server renews its list of transactions only when nobody has looked at it for a tenth of a second."""
+    ended = threading.Event()
+    watcher = shop.session()
+
+    def watch() -> None:
+        while not ended.wait(0.15):
+            watcher("SELECT count(*) FROM information_schema.innodb_trx")
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        for _ in range(6):
+            assert safe_time_bound(shop.url).upto is not None
+            time.sleep(0.03)
+    finally:
+        ended.set()
+        watching.join()
+
+
 def test_statement_that_runs_holds_the_edge_before_it_has_a_transaction(shop: Writers) -> None:
     """Its NOW() is its start, and no transaction of it is listed while it waits."""
     began = datetime.now(UTC)

@@ -1,5 +1,7 @@
 """The hook `sql` at a real Trino: a materialized view shows the table's rows once it was refreshed, not before."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tidegate.core.ids import Connection
@@ -9,7 +11,16 @@ from tidegate.hooks.sql import Sql
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
-LOAD = PublishedLoad(project="p", stream="s", target="lake.a.b", load_id="l", version=None, rows=None, verified=True)
+LOAD = PublishedLoad(
+    project="p",
+    stream="s",
+    target="lake.a.b",
+    load_id="l",
+    version=None,
+    published_at=datetime(2025, 1, 1, tzinfo=UTC),
+    rows=None,
+    verified=True,
+)
 
 
 def hook(server, statement):

@@ -142,6 +142,18 @@ def test_an_error_is_acknowledged_once(acting):
     assert "Acknowledge" not in text
 
 
+def test_a_hook_that_failed_is_shown_until_it_succeeds(acting, service):
+    registry = service.project.registry
+    uid = next(each.uid for each in registry.status() if each.stream == "orders_000")
+    registry.begin_hook(uid, "h1", "webhook at 127.0.0.1")
+    registry.hook_failed(uid, "h1", {"code": "hook_failed", "message": "answered 500", "hint": None})
+    text = acting.get("/streams/orders_000").text
+    assert "webhook at 127.0.0.1 has failed since" in text
+    assert "answered 500" in text
+    registry.hook_succeeded(uid, "h1", "load")
+    assert "webhook at" not in acting.get("/streams/orders_000").text
+
+
 def test_an_action_on_no_stream_does_nothing(acting, service):
     text = acting.get("/streams/orders_000").text
     assert send(acting, text, "run", stream="unknown").status_code == 404

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.postgresql.output_functions import array_json
 from tidegate.errors import SourceError
+from tidegate.sources.change_log.events import Event
 from tidegate.sources.change_log.slot.pgoutput import (
     UNCHANGED,
     Begin,
@@ -45,26 +46,6 @@ class SlotRead:
     identity: frozenset[str]
     after: int
     upto: int
-
-
-class Event(NamedTuple):
-    """See `core.ports.source.Log` for what the parts are.
-
-    Args:
-        values: texts in the order of the columns.
-        not_sent: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
-            under the new key.
-    """
-
-    order: str
-    deleted: bool
-    clears: bool
-    values: Sequence[str | None]
-    unknown: tuple[str, ...]
-    refused: str | None
-    raw: str | None
-    origin: str
-    not_sent: tuple[str, ...] = ()
 
 
 def lsn(number: int) -> str:

@@ -20,24 +20,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import Lag, LogSpan
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, LogRange, Slice
+from tidegate.core.slices import Everything, LogRange
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.postgresql import output_functions as output
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
-from tidegate.errors import HistoryGone, InternalError
-from tidegate.sources.change_log.log import OpenLog
-from tidegate.sources.change_log.slot import slot, spool
-from tidegate.sources.change_log.slot.events import Event, SlotRead, completed, events, floor, lsn, number
+from tidegate.errors import HistoryGone
+from tidegate.sources.change_log import spool
+from tidegate.sources.change_log.database_log import DatabaseLog
+from tidegate.sources.change_log.events import Event
+from tidegate.sources.change_log.slot import slot
+from tidegate.sources.change_log.slot.events import SlotRead, completed, events, floor, lsn, number
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 QUIET_BYTES = 256 * 1024 * 1024
 COUNTED = 1_000_000
@@ -54,36 +56,19 @@ def opened(options: slot.SlotOptions, table: Probe) -> Iterator[SlotLog]:
         yield SlotLog(options, session, table, held)
 
 
-class SlotLog(OpenLog):
+class SlotLog(DatabaseLog):
     """A replication slot as a log of one table."""
 
     def __init__(self, options: slot.SlotOptions, session: PostgresqlSession, table: Probe, held: ExitStack) -> None:
+        super().__init__(table, held, options.place)
         self._options = options
         self._session = session
-        self._table = table
-        self._held = held
         self._notes: list[str] = []
 
     @property
     def label(self) -> str:
         """How people call it."""
         return f"slot {self._options.slot}"
-
-    def identity(self) -> str:
-        """Server, database and table."""
-        return self._table.identity()
-
-    def clock(self) -> int | None:
-        """The end of the write-ahead log."""
-        return self._table.clock()
-
-    def schema(self) -> Schema:
-        """The columns of the table."""
-        return self._table.schema()
-
-    def now(self) -> datetime:
-        """The time."""
-        return datetime.now(UTC)
 
     def verify_unchanged(self) -> None:
         """Nothing to ask: what the log holds of a range never changes."""
@@ -120,15 +105,9 @@ class SlotLog(OpenLog):
         oldest = slots.oldest(self._session, name, publication, ask) if events else None
         return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
 
-    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The events of one range; decoded here a chunk at a time, and read by Spark from files beside the project.
-
-        A session that does not share this machine's files is handed them in memory.
-        """
-        (part,) = parts
-        if not isinstance(part, LogRange) or part.after is None:
-            raise InternalError("a replication slot is read by one range of its log")
-        return self._held.enter_context(spool.spooled(session, self._events(part, schema), schema, self._options.place))
+    def carried(self, session: SparkSession, schema: Schema) -> Sequence[spool.Carried]:  # noqa: ARG002 - as stored
+        """As the texts that the server's output functions write."""
+        return [spool.Carried(wire="string", value=partial(output.stored, column=column)) for column in schema]
 
     def _bulk(self, found: slots.Slot | None) -> LogSpan:
         """The table as one snapshot has it; without a slot (nobody has claimed it) its position leads nowhere."""
@@ -200,7 +179,8 @@ class SlotLog(OpenLog):
             else f"no change up to {lsn(upto)}, recorded so that the server need not retain its log",
         )
 
-    def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:
+    def decoded(self, part: LogRange, schema: Schema) -> Iterator[Event]:
+        """The events of one range, completed from the table where the log does not tell a value."""
         identity = slot.check_identity(self._session, self._options)
         wanted = SlotRead(
             slot=part.part,

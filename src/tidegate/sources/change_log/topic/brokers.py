@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate import extras
+from tidegate.core.addresses import is_loopback, refuse_clear_login
 from tidegate.core.ids import Connection
 from tidegate.core.log import Message
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceRefused, SourceUnavailable, TidegateError
@@ -78,6 +79,9 @@ def check(connection: Connection) -> None:
             f"connection {connection.name!r} is not a Kafka connection",
             hint='Set `connections: {events: {kafka: "host:9092"}}`.',
         )
+    if connection.registry and not connection.plain_http:
+        of_registry = f"connection {connection.name!r}: the login of the schema registry"
+        refuse_clear_login(connection.registry, of_registry, "set `plain_http: true` beside `registry:`")
     unknown = sorted(set(connection.options) - set(OPTIONS))
     if unknown:
         known = ", ".join(OPTIONS)
@@ -91,16 +95,37 @@ def check(connection: Connection) -> None:
 
 def for_spark(connection: Connection) -> dict[str, str]:
     """The options of Spark's source for these brokers."""
-    texts = {name: str(value) for name, value in connection.options.items()}
+    texts = _options(connection)
     found = {f"kafka.{java}": texts[name] for name, java in OPTIONS.items() if java and name in texts}
     if "ssl.ca.location" in texts:
         found["kafka.ssl.truststore.type"] = "PEM"
     if "sasl.username" in texts:
-        mechanism = texts.get("sasl.mechanism", "PLAIN")
+        mechanism = texts["sasl.mechanism"]
         login = (f'{word}="{_quoted(texts.get(f"sasl.{word}", ""))}"' for word in ("username", "password"))
         found["kafka.sasl.mechanism"] = mechanism
         found["kafka.sasl.jaas.config"] = f"{LOGIN[mechanism]} required {' '.join(login)};"
     return {"kafka.bootstrap.servers": connection.kafka or "", **found}
+
+
+def in_the_clear(connection: Connection) -> str | None:
+    """A warning where others may read what is sent to the brokers; None where it is encrypted or stays here."""
+    protocol = _options(connection).get("security.protocol", "PLAINTEXT").upper()
+    places = (connection.kafka or "").split(",")
+    if not protocol.endswith("PLAINTEXT") or all(is_loopback(place.strip().rpartition(":")[0]) for place in places):
+        return None
+    what = "the login and every message" if protocol.startswith("SASL") else "every message"
+    return (
+        f"connection {connection.name!r}: others on the network may read {what} (security.protocol: {protocol}); "
+        f"{'SASL_SSL' if protocol.startswith('SASL') else 'SSL'} encrypts and verifies the brokers"
+    )
+
+
+def _options(connection: Connection) -> dict[str, str]:
+    """The options of both clients: a login, which neither would use without a protocol for it, goes over TLS."""
+    texts = {name: str(value) for name, value in connection.options.items()}
+    if "sasl.username" in texts:
+        texts = {"sasl.mechanism": "PLAIN", "security.protocol": "SASL_SSL", **texts}
+    return texts
 
 
 class Brokers:
@@ -216,9 +241,7 @@ class Brokers:
             consumer.close()
 
     def _conf(self) -> dict[str, Any]:
-        options = {name: str(value) for name, value in self._connection.options.items()}
-        if "sasl.username" in options:
-            options.setdefault("sasl.mechanism", "PLAIN")
+        options = _options(self._connection)
         # Its own log would tell of every attempt; what it could not do is raised.
         return {"bootstrap.servers": self._connection.kafka, **options, "log_level": 0, "error_cb": _ignored}
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from tidegate.core.display import counted
 from tidegate.core.ids import Connection
 from tidegate.core.log import (
     KEY,
@@ -156,7 +157,7 @@ class TopicLog(OpenLog):
             events=taken,
             taken=taken,
             behind=behind,
-            reason=f"offsets of {len(slices)} partitions of topic {self._options.topic}",
+            reason=f"offsets of {counted(len(slices), 'partition')} of topic {self._options.topic}",
         )
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
@@ -281,7 +282,7 @@ class TopicLog(OpenLog):
     def _tell(self, behind: int, offsets: Mapping[int, int]) -> None:
         seconds = self._age(offsets)
         if seconds is not None:
-            self._notes.append(f"{behind} events are waiting, the oldest for {seconds} s")
+            self._notes.append(f"{counted(behind, 'event', 'are')} waiting, the oldest for {seconds} s")
 
     def _age(self, offsets: Mapping[int, int]) -> int | None:
         """Seconds since the oldest of these events was written; 0 for none of them, None where it does not say."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from tidegate.core.display import counted, done_by
 from tidegate.core.ports.envelope import TransactionMarkers
 from tidegate.core.transactions import PATIENCE, BlockingTransaction, Cut, Ending, Tally
 from tidegate.errors import ConfigError, SourceError
@@ -94,7 +95,8 @@ def whole(brokers: Scanning, ask: TopicRead) -> WholeTransactions:
         )
     if len(marks.ends) != 1:
         raise ConfigError(
-            f"topic {ask.transactions} has {len(marks.ends)} partitions, but the order of transactions is known only "
+            f"topic {ask.transactions} has {counted(len(marks.ends), 'partition')}, but the order of "
+            f"transactions is known only "
             f"with one",
             hint="Recreate it with one partition (`topic.creation.default.partitions=1` in the connector).",
         )
@@ -243,6 +245,6 @@ def _blocking_text(holder: BlockingTransaction) -> str:
     about = (
         "its end has not been reported yet"
         if holder.wanted is None
-        else f"{holder.found} of its {holder.wanted} events have arrived"
+        else f"{holder.found:,} of its {counted(holder.wanted, 'event')} {done_by(holder.wanted, 'have')} arrived"
     )
     return f"transaction {holder.transaction} holds back the end of the log since {since}: {about}"

@@ -19,7 +19,7 @@ from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
 from tidegate.sources.shared.files.types import castable, guessed, of_spark
-from tidegate.spark.failures import UNFIT, unfit
+from tidegate.spark.file_failures import UNFIT, unfit
 from tidegate.storage import Store
 
 if TYPE_CHECKING:

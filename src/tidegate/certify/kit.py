@@ -1,0 +1,314 @@
+"""Certifies one server: refuses a schema that is not empty, tries every case, and removes what it created."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tidegate import config, extras
+from tidegate.api import Project
+from tidegate.certify.fault_cases import try_faults
+from tidegate.certify.report import Case, Report
+from tidegate.certify.source_tables import PREFIX, SourceTable
+from tidegate.certify.strategy_cases import number, order, try_strategies
+from tidegate.certify.streams import CLOCK, CONNECTION, EVENTS, ORDERS, TYPES, streams
+from tidegate.certify.trial import Trial, project_values
+from tidegate.certify.type_cases import try_types
+from tidegate.core.ids import Connection, join_name
+from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
+from tidegate.core.ports.dialect import Connectable
+from tidegate.core.schema import BIGINT, Column
+from tidegate.errors import ConfigError, TidegateError
+from tidegate.sources.database.source import dialect_of
+
+PROBE = f"{PREFIX}probe"
+FULL = {"strategy": "full", "write": "replace", "target": "lake.certify.any"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A schema that can be certified in.
+
+    Args:
+        missing: it does not exist; it is created, and removed in the end.
+        left: what an earlier certification left in it.
+    """
+
+    connection: Connection
+    dialect: Connectable
+    kit: Certification
+    server: Server
+    schema: str
+    missing: bool
+    left: tuple[str, ...]
+    redact: Callable[[str], str]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that are created."""
+        return (TYPES, ORDERS, *([EVENTS] if self.kit.identity else []), PROBE)
+
+
+def place_of(url: str, schema: str | None = None) -> Place:
+    """Looks at the schema; creates nothing.
+
+    Args:
+        url: may refer to variables of the environment, as in a project: `${PASSWORD}`.
+
+    Raises:
+        ConfigError: no certification of this kind of database, or the schema holds what the kit has not created.
+        SourceUnavailable: the server refuses the login, or does not answer.
+    """
+    stream = {"source": {"connection": CONNECTION, "table": ORDERS}, **FULL}
+    values = {**project_values("", {"any": stream}), "connections": {CONNECTION: {"url": url}}}
+    settings = config.from_dict(values, Path(), trusted=True)
+    connection = settings.connection(CONNECTION)
+    dialect = dialect_of(connection)
+    kit = dialect.certification
+    if kit is None:
+        raise ConfigError(
+            f"nothing says how {dialect.kind} is certified",
+            hint="docs/extending/add-a-database.md says what a dialect has to offer for it.",
+        )
+    server = kit.server(connection)
+    with closing(kit.open(connection, schema)) as scratch:
+        found = scratch.contents()
+    foreign = [name for name in found or () if not name.startswith(PREFIX)]
+    if foreign:
+        raise ConfigError(
+            f"schema {scratch.schema} is not empty: it has {join_name(foreign[:1])}"
+            + (f" and {len(found or ()) - 1} more" if len(found or ()) > 1 else ""),
+            hint="Name a schema that is empty or does not exist: `--schema NAME`.",
+        )
+    return Place(
+        connection=connection,
+        dialect=dialect,
+        kit=kit,
+        server=server,
+        schema=scratch.schema,
+        missing=found is None,
+        left=found or (),
+        redact=settings.redact,
+    )
+
+
+def certify(place: Place, tell: Callable[[Case], None], removed: Callable[[tuple[str, ...]], None]) -> Report:
+    """Tries every case. What it created is removed whatever happens, Ctrl-C included.
+
+    Args:
+        tell: is told of each case as it ends.
+        removed: is told in the end what could not be removed, as a rule nothing.
+
+    Raises:
+        ConfigError: an earlier certification left something; the user may not create a schema.
+    """
+    if place.left:
+        raise ConfigError(
+            f"schema {place.schema} holds what an earlier certification left: {', '.join(place.left)}",
+            hint="`tidegate certify URL --clean --yes` removes it, with the same `--schema`.",
+        )
+    began, left, created = time.monotonic(), tuple[str, ...](), list[str]()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="tidegate-certify-") as folder,
+            _trial(place, Path(folder), tell, created) as trial,
+        ):
+            for tries, group in ((try_types, "types"), (try_strategies, "strategies"), (try_faults, "faults")):
+                with trial.guarded(group, "the whole group"):
+                    tries(trial)
+            cases, versions = tuple(trial.cases), _versions(place)
+    finally:
+        left = _cleaned(place, created)
+        removed(left)
+    return Report(
+        dialect=place.dialect.kind,
+        server=place.server,
+        versions=versions,
+        date=datetime.now(UTC).date().isoformat(),
+        seconds=time.monotonic() - began,
+        cases=cases,
+        vectors=_vectors(place.kit),
+        left=left,
+    )
+
+
+def clean(place: Place, tables: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Drops what certifications create, and the schema if it was made for them.
+
+    Args:
+        tables: those that were created; None for all that a killed certification may have left.
+
+    Returns:
+        What could not be dropped.
+    """
+    with closing(place.kit.open(place.connection, place.schema)) as scratch:
+        slots = _release(place, scratch)
+        for name in place.tables if tables is None else tables:
+            if name in (scratch.contents() or ()):
+                _attempt(scratch, f"DROP TABLE {place.dialect.relation(*scratch.parts(name)).sql}")
+        for statement in place.kit.clear if scratch.contents() is not None else ():
+            _attempt(scratch, statement)
+        left = scratch.contents()
+        made = place.missing or (place.left and place.schema == Certification.schema)
+        if left == () and made:
+            scratch.remove()
+    return (*(left or ()), *slots)
+
+
+def _cleaned(place: Place, created: Sequence[str]) -> tuple[str, ...]:
+    """What a server that does not answer any more may still have is told as left."""
+    try:
+        return clean(place, created)
+    except TidegateError:
+        return tuple(created)
+
+
+def _release(place: Place, scratch: Scratch) -> tuple[str, ...]:
+    """Drops the replication slot, for which a server keeps every change for ever; its name if that fails."""
+    label = join_name(scratch.parts(ORDERS))
+    stream = streams(place.kit, (), dict.fromkeys((TYPES, ORDERS, EVENTS), label), _slot(place))["cdc"]
+    values = project_values(scratch.connection.url, {"cdc": stream})
+    with tempfile.TemporaryDirectory() as folder, Project.from_dict(values, folder=folder, trusted=True) as project:
+        try:
+            (reader,) = project.streams()
+        except TidegateError:
+            return ()  # the database has none
+        slot = reader.source.replication_slot
+        try:
+            if slot is not None and slot.retained().exists:
+                slot.release()
+        except TidegateError:
+            return (_slot(place),)
+    return ()
+
+
+def _attempt(scratch: Scratch, statement: str) -> None:
+    """What fails is still there, and is told as left."""
+    try:
+        scratch.execute(statement)
+    except TidegateError:
+        return
+
+
+@contextmanager
+def _trial(place: Place, folder: Path, tell: Callable[[Case], None], created: list[str]) -> Iterator[Trial]:
+    """The schema with its empty tables, and a project with the streams that the database serves."""
+    with closing(place.kit.open(place.connection, place.schema)) as scratch:
+        if place.missing:
+            scratch.create()
+        _release(place, scratch)
+        for statement in place.kit.prepare:
+            scratch.execute(statement)
+        samples = _available(place, scratch, created)
+        tables = {table.name: table for table in _tables(place, scratch, samples)}
+        for table in tables.values():
+            table.create()
+            created.append(table.name)
+        _rehearse(tables[ORDERS])
+        labels = {name: join_name(scratch.parts(name)) for name in (TYPES, ORDERS, EVENTS)}
+        asked = streams(place.kit, samples, labels, _slot(place))
+        url = scratch.connection.url
+        unsupported = _unsupported(url, asked, place, folder)
+        serves = {name: stream for name, stream in asked.items() if name not in unsupported}
+        with Project.from_dict(project_values(url, serves), folder=folder, trusted=True) as project:
+            yield Trial(
+                kit=place.kit,
+                dialect=place.dialect,
+                scratch=scratch,
+                project=project,
+                folder=folder,
+                tables=tables,
+                samples=samples,
+                unsupported=unsupported,
+                tell=tell,
+            )
+
+
+def _available(place: Place, scratch: Scratch, created: list[str]) -> tuple[Sample, ...]:
+    """The types that the server has: versions and connectors differ. One table tells, unless it is refused."""
+    name = place.dialect.relation(*scratch.parts(PROBE)).sql
+
+    def creates(samples: Sequence[Sample]) -> bool:
+        try:
+            scratch.execute(place.kit.create_table(name, {"id": place.kit.integer, **_declared(samples)}))
+        except TidegateError:
+            return False
+        created.append(PROBE)
+        scratch.execute(f"DROP TABLE {name}")
+        return True
+
+    samples = place.kit.samples
+    return samples if creates(samples) else tuple(sample for sample in samples if creates([sample]))
+
+
+def _declared(samples: Sequence[Sample]) -> dict[str, str]:
+    return {sample.name: sample.declaration for sample in samples}
+
+
+def _tables(place: Place, scratch: Scratch, samples: Sequence[Sample]) -> Iterator[SourceTable]:
+    kit = place.kit
+    parts: dict[str, Any] = {"kit": kit, "dialect": place.dialect, "scratch": scratch}
+    yield SourceTable(name=TYPES, columns={"id": kit.integer, **_declared(samples)}, **parts)
+    orders = {"id": kit.integer, "code": kit.text, "amount": kit.integer, CLOCK: kit.instant}
+    yield SourceTable(name=ORDERS, columns=orders, clock=CLOCK, **parts)
+    if kit.identity:
+        yield SourceTable(name=EVENTS, columns={"id": kit.identity, "code": kit.text}, key="code", **parts)
+
+
+def _rehearse(table: SourceTable) -> None:
+    """Raises ConfigError where rows cannot be changed: the connectors of some servers only take inserts."""
+    try:
+        table.insert(order(table, 1, "a", 1))
+        table.update(number(1), "amount", number(2))
+        table.delete(number(1))
+    except TidegateError as error:
+        raise ConfigError(
+            f"rows of schema {table.scratch.schema} cannot be inserted, updated and deleted: {error.message}",
+            hint="Certify another catalog or schema, or another login.",
+        ) from error
+
+
+def _slot(place: Place) -> str:
+    """A replication slot is of a whole server: its name tells databases and schemas apart, and not certifications."""
+    where = f"{place.connection.url.rpartition('@')[2]} {place.schema}"
+    return f"{PREFIX}certify_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+
+
+def _unsupported(url: str, asked: dict[str, dict[str, Any]], place: Place, folder: Path) -> dict[str, str]:
+    """By stream why `check` refuses it."""
+    with Project.from_dict(project_values(url, asked), folder=folder, trusted=True) as project:
+        found = {each.name: "; ".join(each.problems) for each in project.check() if each.errors}
+    if not place.kit.identity:
+        found.setdefault("sequence", "no column is counted up by the database")
+    if place.dialect.quick([Column(name="id", type=BIGINT)]) is None:
+        found.setdefault("types_prefilter", "the database has no hash of its own")
+    return found
+
+
+def _versions(place: Place) -> dict[str, str]:
+    return {
+        "tidegate": extras.version(),
+        "spark": metadata.version("pyspark"),
+        "python": platform.python_version(),
+        place.kit.driver: place.kit.driver_version(),
+        "jdbc": ", ".join(place.dialect.jars),
+    }
+
+
+def _vectors(kit: Certification) -> dict[str, dict[str, Any]]:
+    return {
+        sample.name: {
+            "declaration": sample.declaration,
+            "values": [(sql, repr(value)) for sql, value in sample.values],
+        }
+        for sample in kit.samples
+    }

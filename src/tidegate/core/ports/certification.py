@@ -1,0 +1,159 @@
+"""What a database gives `tidegate certify`: a column of every type with its extreme values, and a way to write.
+
+Loads use none of it. It must share no code with what reads rows: what a table should hold is stated as plain values of
+Python, so that no expression of a dialect is compared with itself.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, ClassVar, Protocol
+
+from tidegate.core.ids import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What answers at a connection.
+
+    Args:
+        product: as its makers call it.
+        version: in full, as the server says it.
+        major: the part of the version that a certificate is for, such as `15` or `10.11`.
+    """
+
+    product: str
+    version: str
+    major: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A column of one type.
+
+    Args:
+        name: of the column and of its cases in the report.
+        declaration: the type, as CREATE TABLE has it.
+        values: at least two different ones, and no NULL, which every column gets anyway: how SQL writes it, and what a
+            reader of the lake's table must be given as PyArrow gives it: int, Decimal, float, bool, date, datetime (in
+            UTC for an instant, without a zone for a local time), str, bytes or a list.
+        read_as: what `columns:` of the source says of it; empty to read it as it is.
+    """
+
+    name: str
+    declaration: str
+    values: tuple[tuple[str, Any], ...]
+    read_as: str = ""
+
+
+class Scratch(Protocol):
+    """One schema in which nothing lies but what the kit creates, over a connection of the kit's own.
+
+    Each statement is committed, except between `begin` and `commit`. `connection` is the one that streams read through,
+    `schema` the name for people.
+    """
+
+    connection: Connection
+    schema: str
+
+    @abstractmethod
+    def execute(self, sql: str) -> Sequence[Sequence[Any]]:
+        """The rows of one statement, none where it returns none. Raises SourceError, without a value or a secret."""
+
+    @abstractmethod
+    def contents(self) -> tuple[str, ...] | None:
+        """The names of everything that lies in the schema, not only of tables; None where there is no such schema."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Creates the schema, which was missing. Raises ConfigError where a user cannot create one."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Removes the schema that `create` made, never what lies in it: a schema that is not empty is an error."""
+
+    @abstractmethod
+    def connect_again(self) -> Scratch | None:
+        """Another connection to the same schema, which writes beside this one; None where there is one at a time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the connection."""
+
+    def parts(self, table: str) -> tuple[str, ...]:
+        """A table's name as streams have it: schema and table."""
+        return (self.schema, table)
+
+    def begin(self) -> None:
+        """Opens a transaction."""
+        self.execute("BEGIN")
+
+    def commit(self) -> None:
+        """Commits it."""
+        self.execute("COMMIT")
+
+    def disconnect(self) -> int | None:
+        """Ends every other session that works with the schema, and says how many; None where the server cannot.
+
+        Never one that may work with another schema.
+        """
+        return None
+
+
+class Certification(Protocol):
+    """How the kit writes to one kind of database; a dialect offers it, see `Connectable.certification`.
+
+    `driver` is the package of the Python driver. `integer`, `text` and `instant` declare the columns of the tables that
+    change, the last one set by `now`, the server's own clock, in the time zone `zone` where the type has none.
+    `identity` declares a key that the database counts up by itself; empty where none can. `transactions` is false where
+    no load can run while a transaction is open. `schema` is where the kit works if nobody says where. `prepare` and
+    `clear` are statements before the first table and after the last one, for types and sequences of the schema's own,
+    whose names begin with `tidegate_`; whatever `prepare` has not created yet, `clear` must bear.
+    """
+
+    driver: ClassVar[str]
+    integer: ClassVar[str] = "bigint"
+    text: ClassVar[str] = "varchar(200)"
+    instant: ClassVar[str]
+    zone: ClassVar[str] = ""
+    identity: ClassVar[str] = ""
+    transactions: ClassVar[bool] = True
+    now: ClassVar[str] = "CURRENT_TIMESTAMP"
+    schema: ClassVar[str] = "tidegate_certify"
+    prepare: ClassVar[tuple[str, ...]] = ()
+    clear: ClassVar[tuple[str, ...]] = ()
+    samples: ClassVar[tuple[Sample, ...]]
+
+    @abstractmethod
+    def server(self, connection: Connection) -> Server:
+        """What answers there. Raises SourceUnavailable, ConfigError, EnvironmentMissing (no driver)."""
+
+    @abstractmethod
+    def open(self, connection: Connection, schema: str | None) -> Scratch:
+        """Connects; creates nothing. Without a schema it is the one of that name, or what the URL names.
+
+        Raises:
+            SourceUnavailable: the server refuses the login, or does not answer.
+            ConfigError: the URL cannot be parsed, or names no place for a schema.
+        """
+
+    def driver_version(self) -> str:
+        """That of the package of the driver."""
+        return metadata.version(self.driver)
+
+    def string(self, text: str) -> str:
+        """A text of printable characters as SQL writes it."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def create_table(self, table: str, columns: Mapping[str, str]) -> str:
+        """The statement for a table, its name quoted; the first of the columns is the key, and never NULL."""
+        key, *others = (f"{name} {declaration}" for name, declaration in columns.items())
+        return f"CREATE TABLE {table} ({', '.join([f'{key} NOT NULL PRIMARY KEY', *others])})"
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """The statement for a few rows; names are quoted, values are SQL."""
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"

@@ -1,0 +1,5 @@
+"""Oracle."""
+
+from tidegate.dialects.oracle.dialect import Oracle
+
+__all__ = ["Oracle"]

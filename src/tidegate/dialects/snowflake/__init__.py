@@ -1,0 +1,5 @@
+"""Snowflake as a source."""
+
+from tidegate.dialects.snowflake.dialect import Snowflake
+
+__all__ = ["Snowflake"]

@@ -1,0 +1,5 @@
+"""SQL Server."""
+
+from tidegate.dialects.sqlserver.dialect import SqlServer
+
+__all__ = ["SqlServer"]

@@ -1,0 +1,5 @@
+"""Teradata."""
+
+from tidegate.dialects.teradata.dialect import Teradata
+
+__all__ = ["Teradata"]

@@ -1,0 +1,1 @@
+"""A change log in SQL Server's change tables."""

@@ -1,0 +1,83 @@
+"""What Spark says of files that it cannot read, as errors of Tidegate.
+
+Never repeats a text that may contain values of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import unquote
+
+from tidegate.errors import FileUnreadable, SourceMoved, TidegateError
+
+UNFIT = "tidegate file: "
+"""What the reader of text files says before the JSON of a file, a column and why its value cannot be taken."""
+# What Spark says of a file that it was given to read; its words about a row hold the row's values.
+_FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.?(?:\s|$)")
+_ROW = re.compile(r"MALFORMED_RECORD_IN_PARSING|BadRecordException|Malformed (?:record|line)")
+# Causes that speak of bytes, never of a row's values.
+_REASON = re.compile(
+    r"(?:EOFException|ZipException|DataFormatException|ParquetDecodingException|FileFormatException): "
+    r"([A-Z](?:(?!file:|s3a?:)[^\n\"'])*)"
+)
+_NANOSECONDS = "nanos > 999999999 or < 0"
+_FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
+
+
+def of_files(text: str) -> TidegateError | None:
+    """The error of a file that could not be read, if that is why Spark failed.
+
+    Args:
+        text: see `failures.everything`.
+    """
+    if found := _structured_error(text):
+        return unfit(found["file"], found["column"], found["reason"])
+    file = _FILE.search(text)
+    if file or _ROW.search(text):
+        return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
+    return None
+
+
+def unfit(file: str, column: str, reason: str) -> FileUnreadable:
+    """The error of a value, or of a whole document where no column is named, that cannot be taken."""
+    if not column:
+        return FileUnreadable(
+            f"{file} contains a document that cannot be read: {reason}",
+            hint="Write one JSON object per line, or one array of objects, then run again.",
+            file=file,
+        )
+    return FileUnreadable(
+        f"{file}: a value of column {column!r} is not exactly a {reason}",
+        hint=f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
+        "round: true, dateFormat: …}}`.",
+        file=file,
+        column=column,
+    )
+
+
+def _structured_error(text: str) -> dict[str, str] | None:
+    for part in text.split(UNFIT)[1:]:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(part)
+        except ValueError:
+            continue
+        return {name: str(value) for name, value in found.items()}
+    return None
+
+
+def _unreadable(name: str, text: str) -> TidegateError:
+    if _FILE_GONE.search(text):
+        return SourceMoved(f"{name} was listed but no longer exists", hint="Run again.")
+    if _ROW.search(text):
+        return FileUnreadable(
+            f"a row of {name} does not match its columns: too few or too many values, a value of the wrong type, or a "
+            f"truncated row",
+            hint="Correct or complete the file, or declare the types under `source: {columns: …}`, then run again.",
+            file=name,
+        )
+    reason = _REASON.search(text)
+    why = f": {reason[1].strip()}" if reason else ""
+    if _NANOSECONDS in text:
+        why = ": Spark cannot read an ORC timestamp within the last second before 1970"
+    return FileUnreadable(f"{name} is truncated, damaged or not of its format{why}", file=name)

@@ -1,0 +1,31 @@
+-- Written by `tidegate export snowflake`; changes are lost when it runs again.
+-- Fill in what stands in <angle brackets>. Everything can be run again: what is there stays as it is.
+
+CREATE EXTERNAL VOLUME IF NOT EXISTS "TIDEGATE_LAKE_VOLUME"
+  STORAGE_LOCATIONS = ((
+    NAME = 'lake'
+    STORAGE_PROVIDER = 'AZURE'
+    STORAGE_BASE_URL = 'azure://account.blob.core.windows.net/lake/tables/'
+    AZURE_TENANT_ID = '<tenant id>'
+  ))
+  ALLOW_WRITES = FALSE;
+
+CREATE CATALOG INTEGRATION IF NOT EXISTS "TIDEGATE_LAKE_CATALOG"
+  CATALOG_SOURCE = OBJECT_STORE
+  TABLE_FORMAT = DELTA
+  ENABLED = TRUE;
+
+CREATE DATABASE IF NOT EXISTS "LAKE";
+
+CREATE SCHEMA IF NOT EXISTS "LAKE"."SHOP";
+
+CREATE ICEBERG TABLE IF NOT EXISTS "LAKE"."SHOP"."ORDERS"
+  EXTERNAL_VOLUME = 'TIDEGATE_LAKE_VOLUME'
+  CATALOG = 'TIDEGATE_LAKE_CATALOG'
+  BASE_LOCATION = 'shop/orders'
+  AUTO_REFRESH = TRUE;
+
+-- After each load:
+ALTER ICEBERG TABLE "LAKE"."SHOP"."ORDERS" REFRESH;
+-- Or let the project do it, at a connection of Snowflake:
+--   orders: after_publish: [{sql: "ALTER ICEBERG TABLE \"LAKE\".\"SHOP\".\"ORDERS\" REFRESH", connection: <connection>}]

@@ -1,0 +1,96 @@
+"""What dialects give the kit keeps its promises: a schema of one's own, and values that the server takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate import plugins
+from tidegate.core.ids import Connection
+from tidegate.core.ports.certification import Certification
+from tidegate.errors import SourceError
+
+pytest_plugins = ["support.mariadb"]
+
+
+def certification(url: str) -> tuple[Certification, Connection]:
+    connection = Connection(name="scratch", url=url)
+    found = plugins.dialect_of(connection.scheme)().certification
+    assert found is not None
+    return found, connection
+
+
+def check(url: str) -> None:
+    """A schema is created, filled with every value, left by nothing but an empty one, and removed."""
+    kit, connection = certification(url)
+    names = [sample.name for sample in kit.samples]
+    assert len(set(names)) == len(names)
+    assert all(len({repr(value) for _, value in sample.values}) > 1 for sample in kit.samples)
+    scratch = kit.open(connection, None)
+    filled = plugins.dialect_of(connection.scheme)().relation(*scratch.parts("tidegate_filled")).sql
+    try:
+        assert scratch.contents() is None
+        scratch.create()
+        assert scratch.contents() == ()
+        for statement in (*kit.clear, *kit.prepare):
+            scratch.execute(statement)
+        columns = {"id": kit.integer, **{sample.name: sample.declaration for sample in kit.samples}}
+        scratch.execute(kit.create_table(filled, columns))
+        for sample in kit.samples:
+            rows = [[str(number), literal] for number, (literal, _) in enumerate(sample.values)]
+            scratch.execute(kit.insert(filled, ["id", sample.name], rows))
+            scratch.execute(f"DELETE FROM {filled}")
+        assert "tidegate_filled" in (scratch.contents() or ())
+        with pytest.raises(SourceError):
+            scratch.remove()
+        scratch.execute(f"DROP TABLE {filled}")
+        for statement in kit.clear:
+            scratch.execute(statement)
+        assert scratch.contents() == ()
+        scratch.remove()
+        assert scratch.contents() is None
+    finally:
+        scratch.close()
+    server = kit.server(connection)
+    assert server.version.startswith(server.major)
+
+
+@pytest.mark.postgres
+def test_postgresql(pg_url: str) -> None:
+    check(pg_url)
+
+
+def test_mariadb(maria_url: str) -> None:
+    check(maria_url)
+
+
+def test_snowflake(snowflake_server) -> None:
+    check(snowflake_server.url)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_file(tmp_path: Path, kind: str) -> None:
+    check(f"{kind}:///{tmp_path / 'new.db'}")
+
+
+@pytest.mark.postgres
+def test_only_sessions_that_use_the_schema_are_ended(pg_url: str) -> None:
+    kit, connection = certification(pg_url)
+    scratch = kit.open(connection, None)
+    scratch.create()
+    scratch.execute(kit.create_table("used", {"id": kit.integer}))
+    scratch.execute("CREATE TABLE public.other (id int)")
+    user, other = scratch.connect_again(), scratch.connect_again()
+    assert user is not None
+    assert other is not None
+    user.begin()
+    user.execute("SELECT * FROM used")
+    other.begin()
+    other.execute("SELECT * FROM public.other")
+    assert scratch.disconnect() == 1
+    other.commit()
+    with pytest.raises(SourceError):
+        user.commit()
+    for each in (user, other, scratch):
+        each.close()
