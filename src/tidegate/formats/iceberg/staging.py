@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,6 +42,9 @@ PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
 TRIES = 5
+PAUSE = 0.25
+"""Seconds before a branch is made again, each time twice as long. Iceberg's client looks whether a connection is still
+there only once it has been idle for two seconds, so that pauses must be longer than that together."""
 # A first load is bound by the processor; maintenance compresses its files as the table says.
 FIRST = {"compression-level": "1"}
 # The rows of one partition of the source: there is nothing to bring together before they are written.
@@ -99,6 +103,7 @@ class IcebergStaging(Staging):
                 # A catalog that was started again loses connections that are kept open, and a branch loses nothing.
                 if attempt == TRIES:
                     raise
+                time.sleep(PAUSE * 2 ** (attempt - 1))
                 metadata = self._metadata()
             else:
                 return
