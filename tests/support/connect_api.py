@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
+
+from support.http_server import serving
 
 
 @dataclass(kw_only=True)
@@ -69,13 +70,6 @@ def connect_api() -> Iterator[ConnectApi]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    api.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serving(Handler) as port:
+        api.url = f"http://127.0.0.1:{port}"
         yield api
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -13,7 +13,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
     """The port on which it is asked until the block ends."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
         yield server.server_port

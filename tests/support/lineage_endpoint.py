@@ -12,6 +12,8 @@ import jsonschema
 import referencing
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from support.http_server import serving
+
 SPEC = Path(__file__).parent / "openlineage"
 DOCUMENTS = [json.loads(file.read_text()) for file in sorted(SPEC.glob("*.json"))]
 REGISTRY = referencing.Registry().with_resources(
@@ -69,15 +71,9 @@ def endpoint(*, delay=0.0):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    got.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield got
-    finally:
-        slow.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as port:
+        got.url = f"http://127.0.0.1:{port}"
+        try:
+            yield got
+        finally:
+            slow.set()

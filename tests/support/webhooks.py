@@ -1,11 +1,12 @@
 """A receiver of webhooks, on loopback."""
 
 import json
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
+
+from support.http_server import serving
 
 
 class Request(NamedTuple):
@@ -37,11 +38,5 @@ def receiver(*answers, location=None, hang=0.0):
         def log_message(self, *_):
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook/T0KEN-in-the-path", got, left
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}/hook/T0KEN-in-the-path", got, left

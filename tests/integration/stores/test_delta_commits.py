@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import uuid
-from contextlib import contextmanager
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from support.http_server import serving
 from support.kills import environment
 from support.network import CutReply, between
 from support.object_store import REGION
@@ -173,7 +173,7 @@ def test_the_reply_to_a_commit_is_lost(tmp_path, store, shop):
 
 
 def test_a_store_that_replaces_objects_is_refused(tmp_path, shop, s3):
-    with forgetful_store() as port:
+    with serving(Forgetful) as port:
         project = workspace(tmp_path / "p", shop, s3, port)
         done = project.cli("run", "--json", env={"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"})
     (told,) = json.loads(done.stdout)["streams"]
@@ -216,11 +216,3 @@ class Forgetful(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         """Nobody reads it."""
-
-
-@contextmanager
-def forgetful_store():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()

@@ -7,7 +7,6 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 import time
 import urllib.parse
 import urllib.request
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.http_server import serving
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.engine.assemble import assemble
@@ -73,13 +73,8 @@ def scraped(project):
         def log_message(self, *_):
             pass
 
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Handler) as port:
+        yield port
     metrics.close()
 
 

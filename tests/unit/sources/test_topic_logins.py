@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 
 import pytest
 
+from support.http_server import serving
 from support.schema_registry import registry_of
 from tidegate.core.connector import ConnectorOptions
 from tidegate.core.ids import Connection
@@ -42,16 +42,9 @@ def server(status, body=b"{}", **headers):
         def log_message(self, *_):
             pass
 
-    found = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    got.url = f"http://127.0.0.1:{found.server_port}"
-    try:
+    with serving(Handler) as port:
+        got.url = f"http://127.0.0.1:{port}"
         yield got
-    finally:
-        found.shutdown()
-        thread.join()
-        found.server_close()
 
 
 def logged_in(url):
