@@ -231,11 +231,15 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
 
 
 def _options(facts: TableFacts) -> str:
-    if not facts.unsupported:
-        return ""
-    if facts.as_text:
-        return f"columns: {mapped(dict.fromkeys(facts.unsupported, 'text'))}"
-    return f"exclude: {listed(facts.unsupported)}"
+    texts = _as_text(facts)
+    others = [name for name in facts.unsupported if name not in texts]
+    options = [f"columns: {mapped(dict.fromkeys(texts, 'text'))}"] if texts else []
+    return ", ".join([*options, *([f"exclude: {listed(others)}"] if others else [])])
+
+
+def _as_text(facts: TableFacts) -> list[str]:
+    """The columns without an exact type that are read as text."""
+    return [name for name in facts.unsupported if facts.as_text is None or name in facts.as_text]
 
 
 def _advice(facts: TableFacts, key: tuple[str, ...]) -> Advice:
@@ -291,15 +295,19 @@ def _scan(facts: TableFacts, column: Column) -> tuple[str, ...]:
 
 def _covered(facts: TableFacts, name: str) -> bool:
     column = facts.columns.find(name)
-    return column.type.covered if column else facts.as_text and name in facts.unsupported
+    return column.type.covered if column else name in _as_text(facts)
 
 
 def _remarks(facts: TableFacts) -> list[str]:
     found = []
-    if facts.unsupported:
-        types = ", ".join(f"{name} ({native})" for name, native in facts.unsupported.items())
-        how = "read as text, or left out with `exclude:`" if facts.as_text else "left out; cast them in a `query:`"
-        found.append(f"no column of a lake table holds these exactly: {types}; {how}")
+    texts = _as_text(facts)
+    for names, how in (
+        (texts, "read as text, or left out with `exclude:`"),
+        ([name for name in facts.unsupported if name not in texts], "left out; cast them in a `query:`"),
+    ):
+        types = ", ".join(f"{name} ({facts.unsupported[name]})" for name in names)
+        if types:
+            found.append(f"no column of a lake table holds these exactly: {types}; {how}")
     for column in facts.columns:
         if column.type == TEXT and NUMBERS.fullmatch(column.native or ""):
             stated = mapped({column.name: "decimal(38,9)"})

@@ -107,8 +107,12 @@ def test_types_that_need_lines_get_them():
     assert found.options == 'columns: {place: text, "a b": text}'
     assert "place (point), a b (tsrange)" in found.remarks[0]
     assert "value is numeric, which becomes a string" in found.remarks[1]
-    found = proposal(TableFacts(**{**about, "as_text": False}), ACCESS, alone=True)
+    found = proposal(TableFacts(**{**about, "as_text": ()}), ACCESS, alone=True)
     assert found.options == 'exclude: [place, "a b"]'
+    found = proposal(TableFacts(**{**about, "as_text": ("a b",)}), ACCESS, alone=True)
+    assert found.options == 'columns: {"a b": text}, exclude: [place]'
+    assert "a b (tsrange); read as text" in found.remarks[0]
+    assert "place (point); left out" in found.remarks[1]
 
 
 def many(number: int) -> list[TableFacts]:

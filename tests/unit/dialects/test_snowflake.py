@@ -7,12 +7,14 @@ import base64
 import pytest
 from snowflake.connector import errors as driver
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.schema import BIGINT, JSON, TEXT, Column
+from tidegate.dialects.shared.columns import described
 from tidegate.dialects.snowflake import Snowflake
 from tidegate.dialects.snowflake.address import SESSION, address_of
 from tidegate.dialects.snowflake.errors import refused, translate
-from tidegate.dialects.snowflake.types import Native, column_of
+from tidegate.dialects.snowflake.types import DOCUMENTS, Native, column_of
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -201,6 +203,34 @@ def test_types(native: Native, override: str | None, kind: str) -> None:
 @pytest.mark.parametrize("name", ["VARIANT", "ARRAY", "OBJECT", "GEOGRAPHY", "VECTOR", "MAP", "DECFLOAT"])
 def test_types_without_an_exact_one_are_named(name: str) -> None:
     assert column_of("x", Native(name=name), None) == name
+
+
+@pytest.mark.parametrize(
+    ("columns", "advice"),
+    [
+        ({"V": "VARIANT", "O": "OBJECT"}, "`source: {columns: {V: text, O: text}}`, or leave them out"),
+        ({"V": "VARIANT", "G": "GEOGRAPHY"}, "`source: {columns: {V: text}, exclude: [G]}`, or cast them"),
+        ({"G": "GEOGRAPHY"}, "Cast them in a `query:`, or leave them out"),
+    ],
+)
+def test_a_document_is_refused_until_the_project_says_what_it_is(columns: dict[str, str], advice: str) -> None:
+    natives = [
+        ("ID", Native(name="FIXED", precision=10)),
+        *((name, Native(name=word)) for name, word in columns.items()),
+    ]
+    found = described("S.T", natives, ColumnSelection(), column_of, as_text=DOCUMENTS)
+    with pytest.raises(SchemaRefused, match="can store these columns exactly") as refused:
+        found.schema()
+    assert advice in refused.value.hint
+    assert [column.name for column in found.columns] == ["ID"]
+    assert refused.value.context["columns"] == tuple(columns)
+
+
+@pytest.mark.parametrize("word", sorted(DOCUMENTS))
+def test_what_is_advised_is_taken(word: str) -> None:
+    stated = ColumnSelection(types={"V": "text"})
+    schema = described("S.T", [("V", Native(name=word))], stated, column_of, as_text=DOCUMENTS).schema()
+    assert [(column.name, column.type) for column in schema] == [("V", TEXT)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -48,7 +48,7 @@ class TableFacts:
 
     Args:
         unsupported: columns without an exact type, and the source's word for each.
-        as_text: whether `columns: {name: text}` reads these.
+        as_text: those of them that `columns: {name: text}` reads; None for all.
         clocked: columns that the database itself sets to its own time at every insert and update, and what proves it.
     """
 
@@ -59,7 +59,7 @@ class TableFacts:
     primary_key: tuple[str, ...]
     indexes: tuple[tuple[str, ...], ...]
     rows: int
-    as_text: bool = True
+    as_text: Collection[str] | None = None
     clocked: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -81,7 +81,7 @@ def columns(session: CatalogSession, relation: Relation, selection: ColumnSelect
 
 def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     natives = session.describe(f"SELECT * FROM {relation.sql} WHERE 1 = 0")
-    return described(relation.label, natives, selection, column_of, as_text=False)
+    return described(relation.label, natives, selection, column_of, as_text=())
 
 
 def _refuse_national(session: CatalogSession, relation: Relation, schema: Schema) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,14 +23,14 @@ class RelationColumns:
         label: how people call the relation.
         unsupported: columns of which no column of a lake table can hold every value, and the source's word for each.
         excluded: columns that are not read.
-        as_text: whether `columns: {name: text}` reads any type.
+        as_text: those without an exact type that `columns: {name: text}` reads.
     """
 
     label: str
     columns: tuple[Column, ...]
     unsupported: Mapping[str, str]
     excluded: tuple[str, ...]
-    as_text: bool = True
+    as_text: tuple[str, ...]
 
     def schema(self) -> Schema:
         """The columns.
@@ -55,7 +55,7 @@ def described(
     selection: ColumnSelection,
     column_of: Callable[[str, Native, str | None], Column | str],
     *,
-    as_text: bool = True,
+    as_text: Collection[str] | None = None,
 ) -> RelationColumns:
     """The columns that a selection reads, each as the dialect maps it.
 
@@ -63,6 +63,7 @@ def described(
         natives: every column of the relation by name, and what the database says of it.
         column_of: the column of a name, its description and the type that is stated for it; the source's word for its
             type where there is none that keeps every value.
+        as_text: the words of types that `columns: {name: text}` reads; None for every type.
 
     Raises:
         SchemaRefused: two names that Spark cannot tell apart, or a stated type that would change values.
@@ -84,7 +85,7 @@ def described(
         columns=tuple(columns),
         unsupported=unsupported,
         excluded=tuple(name for name in names if name not in taken),
-        as_text=as_text,
+        as_text=tuple(name for name, word in unsupported.items() if as_text is None or word in as_text),
     )
 
 
@@ -139,5 +140,8 @@ def _advice(found: RelationColumns) -> str:
     leave_out = f"leave them out with `source: {{exclude: {listed(found.unsupported)}}}`"
     if not found.as_text:
         return f"Cast them in a `query:`, or {leave_out}."
-    texts = mapped(dict.fromkeys(found.unsupported, "text"))
-    return f"Read them as text with `source: {{columns: {texts}}}`, or {leave_out}."
+    texts = mapped(dict.fromkeys(found.as_text, "text"))
+    others = [name for name in found.unsupported if name not in found.as_text]
+    if not others:
+        return f"Read them as text with `source: {{columns: {texts}}}`, or {leave_out}."
+    return f"Use `source: {{columns: {texts}, exclude: {listed(others)}}}`, or cast them in a `query:`."

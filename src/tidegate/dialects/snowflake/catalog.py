@@ -13,7 +13,7 @@ from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Schema
 from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.snowflake.address import Address
-from tidegate.dialects.snowflake.types import Native, column_of
+from tidegate.dialects.snowflake.types import DOCUMENTS, Native, column_of
 from tidegate.errors import ConfigError
 
 ROW_BYTES = 100  # a guess for what has no size of its own
@@ -80,7 +80,7 @@ def columns(session: CatalogSession, relation: Relation, selection: ColumnSelect
 
 def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     natives = session.describe(f"SELECT * FROM {relation.sql}")
-    return described(relation.label, natives, selection, column_of)
+    return described(relation.label, natives, selection, column_of, as_text=DOCUMENTS)
 
 
 def place(session: CatalogSession, relation: Relation) -> tuple[str, str] | None:

@@ -80,7 +80,7 @@ def columns(session: CatalogSession, relation: Relation, selection: ColumnSelect
 
 
 def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
-    return described(relation.label, natives(session, relation), selection, column_of, as_text=False)
+    return described(relation.label, natives(session, relation), selection, column_of, as_text=())
 
 
 def natives(session: CatalogSession, relation: Relation) -> list[tuple[str, tuple[str, bool]]]:

@@ -77,7 +77,7 @@ def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelect
     one = session.dialect.named(f"SELECT 1 AS {quote('tidegate one')}", "one_row")
     (types,) = session.ask(f"SELECT {words} FROM {one} LEFT JOIN {relation.sql} ON 1 = 0")
     natives = [(name, (str(word).strip(), null)) for (name, null), word in zip(found, types, strict=True)]
-    return described(relation.label, natives, selection, column_of, as_text=False)
+    return described(relation.label, natives, selection, column_of, as_text=())
 
 
 def refuse_dirty(session: CatalogSession, relation: Relation) -> None:

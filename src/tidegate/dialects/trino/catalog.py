@@ -56,7 +56,7 @@ def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelect
     rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     required = _not_null(session, relation)
     natives = [(name, (native, name not in required)) for name, native in rows]
-    return described(relation.label, natives, selection, column_of, as_text=False)
+    return described(relation.label, natives, selection, column_of, as_text=())
 
 
 def _not_null(session: CatalogSession, relation: Relation) -> frozenset[str]:
