@@ -238,3 +238,66 @@ def test_avro_by_the_schemas_of_a_registry(session):
     assert unknown[REFUSED] == "the registry has no schema 9"
     assert unknown[RAW] == base64.b64encode(messages[2][1]).decode()
     assert cut[REFUSED] == "it does not match its schema"
+
+
+def test_a_column_that_is_absent_is_no_placeholder(session):
+    """Neither says a value; but of a new row the placeholder stands for one that is lost."""
+    said = [{"id": 1, "name": HOLDER}, {"id": 1}, {"id": 1, "name": None}]
+    messages = [(None, bare(op, after=after)) for op in ("u", "c", "r") for after in said]
+    found = told(session, Debezium(columns={"id": "bigint", "name": "text"}), messages)
+    lost, nothing = ["name"], []
+    for of_op, wanted in zip(
+        (found[:3], found[3:6], found[6:]), (None, "REPLICA IDENTITY", "REPLICA IDENTITY"), strict=True
+    ):
+        placeholder, absent, null = of_op
+        assert (placeholder[UNKNOWN], absent[UNKNOWN], null[UNKNOWN]) == (lost, lost, nothing)
+        assert (absent[REFUSED], null[REFUSED]) == (None, None)
+        assert (placeholder[REFUSED] is None) if wanted is None else (wanted in placeholder[REFUSED])
+        assert {each["name"] for each in of_op} == {None}
+
+
+UPPER = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+OF_SQL_SERVER = {
+    "connector": "sqlserver",
+    "commit_lsn": "00000025:00000448:0003",
+    "change_lsn": "00000025:00000448:0002",
+}
+ROW = {"id": 1, "x": UPPER}
+
+
+@pytest.mark.parametrize(
+    ("envelope", "message"),
+    [
+        (Debezium, bare(source=OF_SQL_SERVER, after=ROW)),
+        (
+            Flat,
+            {
+                **ROW,
+                "__op": "c",
+                "__table": "t",
+                **{f"__source_{name}": value for name, value in OF_SQL_SERVER.items()},
+            },
+        ),
+    ],
+    ids=["debezium", "flat"],
+)
+def test_a_uuid_is_in_small_letters_whoever_wrote_it(session, envelope, message):
+    """SQL Server's connector writes capital ones as a text; a database's fingerprint has small ones."""
+    stated = {"id": "bigint", "x": "uuid"}
+    (event,) = told(session, envelope(columns=stated), [(None, message)])
+    assert (event[REFUSED], event["x"]) == (None, UPPER.lower())
+    (event,) = told(session, envelope(columns={**stated, "x": "text"}), [(None, message)])
+    assert event["x"] == UPPER
+
+
+def test_a_uuid_in_avro_is_in_small_letters(session):
+    row = {"type": "record", "name": "Value", "fields": [{"name": "x", "type": "string"}]}
+    place = {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
+        {"name": "connector", "type": "string"}, {"name": "sequence", "type": "string"}]}}  # fmt: skip
+    fields = [{"name": "after", "type": ["null", row]}, {"name": "op", "type": "string"}, place]
+    texts = [UPPER, "c", "postgresql", '["1","5"]']
+    first, *others = (bytes([2 * len(text)]) + text.encode() for text in texts)
+    message = b"\x00" + (5).to_bytes(4) + b"\x02" + first + b"".join(others)
+    schemas = registry_of({5: {"type": "record", "name": "Envelope", "fields": fields}})
+    (event,) = told(session, DebeziumAvro(columns={"x": "uuid"}).with_registry(schemas), [(None, message)])
+    assert (event[REFUSED], event["x"]) == (None, UPPER.lower())
