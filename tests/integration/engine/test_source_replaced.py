@@ -55,6 +55,7 @@ def add(name, count):
 def shop(pg_url):
     with psycopg.connect(pg_url, autocommit=True) as admin:
         admin.execute("create table numbers (id bigint generated always as identity primary key, name text)")
+        admin.execute("create view seen as select id, name from numbers")
         admin.execute(add("n", FIRST).encode())
     return pg_url
 
@@ -82,10 +83,22 @@ def refilled(url, *, after):
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("first", [True, False])
-def test_a_table_that_is_being_emptied_and_filled_is_not_read_as_empty(tmp_path, spark, shop, first):
+@pytest.mark.parametrize(
+    ("first", "source"),
+    [
+        (True, {"table": "numbers"}),
+        (False, {"table": "numbers"}),
+        (False, {"table": "seen"}),
+        (False, {"query": "select id, name from numbers"}),
+    ],
+    ids=["first load of a table", "table", "view", "query"],
+)
+def test_what_is_being_emptied_and_filled_is_not_read_as_empty(tmp_path, spark, shop, first, source):
     """The load gets its lock once the other transaction has ended, and must see what it has written."""
-    workspace = workspace_of(tmp_path, shop, FULL)
+    stream = {**FULL, "source": {"connection": "shop", **source}}
+    if "query" in source:  # nothing but the rows themselves tells that they are others
+        stream["strategy"] = "snapshot_diff"
+    workspace = workspace_of(tmp_path, shop, stream)
     if not first:
         assert run(workspace, spark).outcome is Result.LOADED
     with refilled(shop, after=2) as begin:

@@ -132,6 +132,21 @@ def is_plain(session: DescribingSession, relation: Relation) -> bool:
     return bool(rows[0][0])
 
 
+def replaced(session: DescribingSession) -> tuple[str, ...]:
+    """What this transaction has locked, and others have rewritten or made since its snapshot.
+
+    TRUNCATE and ALTER write a new file, of whose rows an older snapshot sees none. What the transaction reads of
+    `pg_class` is as old as its snapshot; what `pg_relation_filenode` and `regclass` say is of now.
+    """
+    rows = session.rows(
+        "SELECT DISTINCT l.relation::regclass::text FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation "
+        "WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND (c.oid IS NULL "
+        # Zero is what has no file, and catalogs whose file is named elsewhere.
+        "OR c.relfilenode <> 0 AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)) ORDER BY 1"
+    )
+    return tuple(name for (name,) in rows)
+
+
 def pages(session: DescribingSession, relation: Relation) -> int:
     """Pages of the heap."""
     oid = oid_of(session, relation)

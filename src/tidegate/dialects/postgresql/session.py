@@ -28,12 +28,14 @@ from tidegate.dialects.postgresql import server_history as history
 from tidegate.dialects.postgresql.address import encrypted, options_of, reaching
 from tidegate.dialects.postgresql.errors import refused, translated_errors
 from tidegate.dialects.shared.server_url import in_brackets
-from tidegate.errors import ConfigError, InternalError, TidegateError
+from tidegate.errors import ConfigError, InternalError, SourceUnavailable, TidegateError
 
 APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # The server must not end the session that holds the snapshot while Spark reads.
 SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# Each failed attempt needs another TRUNCATE that commits in the moment between the snapshot and the lock.
+ATTEMPTS = 5
 # A TRUNCATE waits for the lock of the session that holds the snapshot, and Spark would wait for the TRUNCATE for ever.
 LOCK_TIMEOUT = "-c lock_timeout=30s"
 # What output functions write must be the same text on every connection, whatever the client or the role has set.
@@ -121,17 +123,29 @@ class PostgresqlSession(PreSnapshotSession):
         return edges.safe_sequence_bound(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
-        """Locks the table against TRUNCATE and ALTER, which no snapshot survives, then takes the snapshot."""
+        """Takes the snapshot, and locks what the relation reads against TRUNCATE and ALTER, which no snapshot survives.
+
+        Raises:
+            SourceUnavailable: a table is replaced so often that no snapshot was found that holds its rows.
+        """
         if self._snapshot is not None:
             return
-        # Asked before: the first SELECT of the transaction would take a snapshot in which a table that is being
-        # truncated is empty, without the rows that the lock is granted after.
-        lockable = bool(relation.parts) and catalog.is_table(self, relation)
-        self.rows(BEGIN)
-        self.rows(WRITES)
-        if lockable:
-            self.rows(f"LOCK TABLE {relation.sql} IN ACCESS SHARE MODE")
-        ((self._snapshot,),) = self.rows("SELECT pg_export_snapshot()")
+        for _ in range(ATTEMPTS):
+            self.rows(BEGIN)
+            self.rows(WRITES)
+            ((snapshot,),) = self.rows("SELECT pg_export_snapshot()")
+            # Planning locks whatever is read: the tables of a view or a query, partitions, materialized views.
+            self.rows(f"EXPLAIN SELECT * FROM {relation.sql}")
+            replaced = catalog.replaced(self)
+            if not replaced:
+                self._snapshot = snapshot
+                return
+            self.rows("ROLLBACK")
+        raise SourceUnavailable(
+            f"connection {self.name!r}: {relation.label} cannot be read in one state, because TRUNCATE or ALTER "
+            f"replaces the rows of {', '.join(replaced)} again and again",
+            hint="Run again once that has ended.",
+        )
 
     def identity(self, relation: Relation) -> str:
         """System identifier, timeline, database and the table's oid."""
