@@ -124,6 +124,7 @@ class WriteFacts:
         counted: the deleted rows must be known, because they are marked or their number is limited.
         missing_keys: rows of the table may be deleted although the batch does not contain their keys.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
+        copies_files: every merge writes the files again that hold a changed row.
     """
 
     effect: Effect
@@ -135,6 +136,7 @@ class WriteFacts:
     counted: bool = False
     missing_keys: bool = False
     carried: bool = False
+    copies_files: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

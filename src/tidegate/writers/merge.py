@@ -76,12 +76,15 @@ class Merge(Writer):
         if keys.unique and not facts.missing_keys and keys.bounds and keys.apart:
             reason = f"no {keys.bounds.column} of the batch is within the bounds of a file of the table"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
+        change = "only files that hold changed rows are written again"
+        if not facts.copies_files:
+            change = "files stay and changes are written beside them"
         if facts.rows is None or not facts.table_rows:
-            reason = "it is unknown how much of the table changes, so files stay and changes are written beside them"
+            reason = f"it is unknown how much of the table changes, so {change}"
             return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
         share = facts.rows / facts.table_rows
         if share <= SMALL_SHARE:
-            reason = f"the batch is {share:.2%} of the table, so files stay and changes are written beside them"
+            reason = f"the batch is {share:.2%} of the table, so {change}"
             return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
         reason = f"the batch is {share:.0%} of the table, so its files are rewritten"
         return WriteChoice(mode=Mode.COPY_ON_WRITE, reason=reason, prune=prune)

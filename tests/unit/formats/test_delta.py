@@ -337,6 +337,13 @@ def test_what_no_file_can_hold_is_known_from_the_bounds_of_all_of_them(lake):
     assert lake.may_hold(TARGET, bound(18, 20)), "a file without statistics"
 
 
+def test_merges_copy_files_unless_the_table_has_deletion_vectors(lake):
+    write(lake, MADE, [info(), add("a")])
+    assert state(lake).since_load.copies_files
+    write(lake, [info("SET TBLPROPERTIES"), metadata(configuration={table.VECTORS: "true"})], first=2)
+    assert not state(lake).since_load.copies_files
+
+
 COUNTS = {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "1"}
 
 

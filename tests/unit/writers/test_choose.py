@@ -59,6 +59,16 @@ def test_merge_takes_the_cheapest_mode_that_is_proven(given: dict[str, Any], mod
     assert "\n" not in choice.reason
 
 
+@pytest.mark.parametrize("given", [{}, {"rows": None}, {"table_rows": None}])
+def test_a_small_merge_says_what_becomes_of_the_files(given: dict[str, Any]) -> None:
+    """Without deletion vectors a Delta table has no place for changes beside its files."""
+    beside = Merge().choose(facts(**given))
+    copied = Merge().choose(facts(**given, copies_files=True))
+    assert beside.reason.endswith("so files stay and changes are written beside them")
+    assert copied.reason.endswith("so only files that hold changed rows are written again")
+    assert beside.mode is copied.mode
+
+
 def test_the_bounds_that_the_plan_knows_are_told() -> None:
     assert Merge().choose(facts(keys=KeyFacts(bounds=keys(1, 5)))).prune == (keys(1, 5),)
     assert Merge().choose(facts(table_rows=0, keys=KeyFacts(bounds=keys(1, 5)))).prune == ()

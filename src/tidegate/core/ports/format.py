@@ -45,15 +45,17 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceLoad:
-    """What happened to a table since the load whose position it carries.
+    """What happened to a table since the load whose position it carries, and how the next one is written.
 
     Args:
         same_rows: no row was added or removed; False if that is not known.
         partitioning: the id of the current partition spec; 0 for a new table.
+        copies_files: every merge writes the files again that hold a changed row, however few rows change.
     """
 
     same_rows: bool = False
     partitioning: int = 0
+    copies_files: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +198,7 @@ class Staging(Protocol):
 class Format(Protocol):
     """A table format in one lake; `invisible` is that of its stagings. Formats inherit from this class.
 
-    Optional capabilities are the values `maintenance`, `time_travel`, `change_feed`, `inspection` and `ledger`: None if
-    a format lacks them.
+    A format may lack the capabilities `maintenance`, `time_travel`, `change_feed`, `inspection` and `ledger`.
     """
 
     @property

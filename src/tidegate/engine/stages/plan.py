@@ -113,6 +113,7 @@ def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Writ
         counted=stream.policies.deletes.soft or delete_guard.limit(work) is not None,
         missing_keys=work.key_diff is not None,
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
+        copies_files=table.since_load.copies_files,
     )
 
 

@@ -152,7 +152,7 @@ class Delta(Format):
             last_sequence=snapshot.transactions.get(uid, 0),
             schema=table.schema(snapshot, takes),
             location=self._location(target),
-            since_load=SinceLoad(same_rows=landed.as_loaded),
+            since_load=SinceLoad(same_rows=landed.as_loaded, copies_files=table.copies_rows(snapshot)),
         )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:
