@@ -41,7 +41,7 @@ class Shell:
         profile: of the project; None for the project as it is.
         trusted: the project file may run code.
         as_json: print one JSON document, and nothing else, to stdout.
-        quiet: no progress and no tables; errors only.
+        quiet: no progress and no tables; errors and warnings alone.
         redact: masks secrets in a text; set once the project is loaded.
     """
 

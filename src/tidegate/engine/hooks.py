@@ -52,7 +52,7 @@ def notes(stream: Stream, context: RunContext, *, changed: bool) -> tuple[str, .
 
 
 def run_due(stream: Stream, context: RunContext, say: Say, done: LoadResult | None = None) -> tuple[str, ...]:
-    """Runs what is due, under the stream's lease; a sentence for each hook that did not succeed.
+    """Runs what is due, under the stream's lease; a sentence for each hook that did not succeed, which is logged, too.
 
     Args:
         say: takes what is being done.
@@ -61,6 +61,13 @@ def run_due(stream: Stream, context: RunContext, say: Say, done: LoadResult | No
     Raises:
         KeyboardInterrupt: the run is interrupted; the hook is due still.
     """
+    failed = _failed(stream, context, say, done)
+    for sentence in failed:  # a run with --quiet shows no notes
+        log.warning("stream %r: %s", stream.name, sentence)
+    return failed
+
+
+def _failed(stream: Stream, context: RunContext, say: Say, done: LoadResult | None) -> tuple[str, ...]:
     try:
         stated, known = stream.policies.after_publish, context.registry.hooks(stream.uid)
         if known.keys() - {each.hook_id for each in stated}:
@@ -86,8 +93,7 @@ def after(stream: Stream, context: RunContext) -> None:
         if not due(stream, context):
             return
         with context.registry.lease(stream.uid):
-            for note in run_due(stream, context, log.info):
-                log.warning("stream %r: %s", stream.name, note)
+            run_due(stream, context, log.info)
     except LeaseHeld:
         return
     except TidegateError as error:

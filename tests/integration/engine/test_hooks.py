@@ -58,14 +58,19 @@ def test_a_killed_runs_hook_runs_in_the_next_run_and_once(tmp_path, spark):
         shown = workspace.cli("status", "--json")
         assert "answered 500" in shown.stdout
         assert "T0KEN" not in shown.stdout + str(outcome.to_dict())
+        quiet = workspace.cli("run", "orders", "--quiet")
+        (warning,) = quiet.stderr.splitlines()
+        assert (quiet.returncode, quiet.stdout) == (0, "")
+        assert "answered 500" in warning
+        assert "T0KEN" not in warning
         codes[:] = [200]
         with without_spark():
             assert run(workspace, None).notes == ()
-        assert got[2].headers["Idempotency-Key"] == got[1].headers["Idempotency-Key"]
-        assert got[2].body["load_id"] == got[1].body["load_id"]
+        assert got[3].headers["Idempotency-Key"] == got[1].headers["Idempotency-Key"]
+        assert got[3].body["load_id"] == got[1].body["load_id"]
         workspace.forget_registry()
         run(workspace, spark)
-        assert [each.body["load_id"] for each in got[3:]] == [got[1].body["load_id"]]  # at least once
+        assert [each.body["load_id"] for each in got[4:]] == [got[1].body["load_id"]]  # at least once
 
 
 @pytest.mark.postgres

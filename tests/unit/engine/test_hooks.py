@@ -1,5 +1,6 @@
 """Hooks run for the load that readers see, at least once, and never for no load; nothing they do fails a load."""
 
+import logging
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -186,6 +187,17 @@ def test_a_table_that_shows_another_load_than_the_registry_knows_runs_no_hook():
     world.load()  # visible, and not known to be right
     assert world.run_due() == ()
     assert world.hook.seen == []
+
+
+def test_a_failure_is_logged_as_a_warning_and_a_success_is_not(caplog):
+    world = World(Recorded([], fails=1))
+    world.load()
+    world.recover()
+    with caplog.at_level(logging.WARNING, "tidegate"):
+        (said,) = world.run_due()
+        assert caplog.messages == [f"stream 'orders': {said}"]
+        assert world.run_due() == ()
+    assert len(caplog.messages) == 1
 
 
 def test_a_failure_is_a_sentence_a_record_and_over_once_it_succeeds():
