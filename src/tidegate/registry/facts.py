@@ -19,7 +19,7 @@ from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
 
-MAINTAIN, MEASURE, REPAIR = "maintain", "measure_partition", "repair"
+MAINTAIN, MEASURE, REPAIR, ROLLBACK = "maintain", "measure_partition", "repair", "rollback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RunFacts:
         maintenance_failed: the error of the last maintenance; None if it ended well.
         maintenance_failed_since: when the first one failed since one that ended well.
         compared: what the last comparison of the whole table told; None if it differed and was repaired or loaded as a
-            whole since.
+            whole since, or was equal and another version was rolled back to since.
         unequal_since: when the first such comparison ended that found a difference; None while none is known.
     """
 
@@ -53,6 +53,7 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     sums, last = totals(connection), _last_good(connection)
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
     compared, repaired = _last_tasks(connection, MEASURE, compared_whole()), _last_tasks(connection, REPAIR)
+    back = _last_tasks(connection, ROLLBACK, tasks.c.status_cd == Status.OK)
     found = {}
     streams = select(object_info.c.object_id, object_info.c.uid)
     rows = connection.execute(streams).all()
@@ -68,6 +69,7 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
         kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
         since = measured is not None and (repair is None or repair.task_id < measured.task_id)
         holds = since and measured is not None and _whole(measured) and uid not in superseded
+        shown = measured is not None and not _rolled_back(measured, back.get(object_id))
         payload = (kept.result_payload or {}) if kept is not None else {}
         failed = kept is not None and kept.status_cd == Status.ERROR
         found[uid] = RunFacts(
@@ -77,7 +79,7 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
             maintenance=payload if kept is not None and not failed else None,
             maintenance_failed=payload.get("error", {}) if failed else None,
             maintenance_failed_since=failing.get(object_id),
-            compared=measured.result_payload if holds and measured is not None else None,
+            compared=measured.result_payload if holds and shown and measured is not None else None,
             unequal_since=unlike.get(object_id) if holds else None,
         )
     return found
@@ -86,6 +88,13 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
 def _whole(task: Any) -> bool:
     """Whether it compared a whole table to its end, as loads do not."""
     return "level" in (task.result_payload or {})
+
+
+def _rolled_back(measured: Any, back: Any) -> bool:
+    """Whether the version that equalled the source is not the one that a later rollback shows."""
+    if back is None or back.task_id < measured.task_id or not measured.result_payload["equal"]:
+        return False
+    return str(back.result_payload.get("version")) != str(measured.result_payload.get("snapshot"))
 
 
 def _last_good(connection: Connection) -> dict[int, Any]:

@@ -179,6 +179,33 @@ def test_runs_of_an_older_registry_count(tmp_path):
     assert found["tidegate_stage_seconds_total"] == kept["tidegate_stage_seconds_total"]
 
 
+@pytest.mark.parametrize(
+    ("equal", "back", "told"),
+    [(True, "6", None), (True, "7", 1), (False, "6", 0)],
+    ids=["another version", "the version that was compared", "a difference"],
+)
+def test_a_version_that_was_rolled_back_to_is_equal_only_if_it_was_compared(tmp_path, equal, back, told):
+    opened = project(tmp_path, "orders")
+    with opened.registry as registry:
+        uid = ended(opened, registry, loaded(), "r1")
+
+        def task(kind, status=Status.OK, **payload):
+            registry.finish_task(registry.start_task(uid, kind), status, payload)
+
+        task("rollback", version="5", load=3)
+        task("measure_partition", level="checksum", equal=equal, slices_different=0, snapshot="7")
+        task("rollback", status=Status.ERROR, version="5")
+        assert value(render(opened), "tidegate_verification_equal") == equal
+        task("rollback", version=back, load=6)
+        found = render(opened)
+        if told is not None:
+            assert value(found, "tidegate_verification_equal") == told
+            return
+        assert not {"tidegate_verification_equal", "tidegate_verification_differences"} & found.keys()
+        task("measure_partition", level="checksum", equal=True, slices_different=0, snapshot="6")
+        assert value(render(opened), "tidegate_verification_equal") == 1
+
+
 def test_maintenance_and_comparisons_are_told(tmp_path):
     opened = project(tmp_path, "orders")
     with opened.registry as registry:
