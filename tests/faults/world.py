@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from support.histories import Carrier, Event, lines
 from support.lake import QUICK, delta_rows
@@ -161,15 +162,18 @@ class World:
         return Difference(lost=(expected - held).total(), doubled=(held - expected).total())
 
     def versions(self) -> list[int]:
-        """How many commits each table has seen."""
+        """How many commits each table has seen; one that is not there has seen none."""
         return [
-            self._delta(write).version() if form == "delta" else len(self._iceberg(write).metadata.snapshots)
+            self._delta_version(write) if form == "delta" else len(self._iceberg(write).metadata.snapshots)
             for form in FORMATS
             for write in WRITES
         ]
 
-    def _delta(self, write: str) -> DeltaTable:
-        return DeltaTable(str(self.folder / "delta" / "shop" / write))
+    def _delta_version(self, write: str) -> int:
+        try:
+            return DeltaTable(str(self.folder / "delta" / "shop" / write)).version()
+        except TableNotFoundError:
+            return -1
 
     def _iceberg(self, write: str) -> Any:
         return self.workspace.table(f"shop.{write}")

@@ -237,3 +237,22 @@ def test_columns_come_and_widen_and_sparks_catalog_knows_the_table(workspace, sh
     with workspace.project(spark) as opened:
         assert opened.sessions.load_session().table("spark_catalog.shop.orders").count() == 501
     sql(workspace, spark, "DROP TABLE spark_catalog.shop.orders", "DROP SCHEMA spark_catalog.shop")
+
+
+@pytest.mark.parametrize("left", ["_delta_log", "_delta_log/_staged_commits"])
+def test_a_first_load_that_was_killed_before_its_first_commit_is_done_again(workspace, shop, spark, left):
+    (place(workspace) / left).mkdir(parents=True)  # which Delta takes for a table
+    outcome = run(workspace, spark)
+    assert outcome.outcome is Result.LOADED, outcome.error
+    assert rows(workspace) == source(shop)
+
+
+@pytest.mark.parametrize("what", ["_delta_log/notes", "_notes", "notes"])
+def test_what_lies_in_the_place_of_a_table_is_named_and_stays(workspace, spark, what):
+    there = place(workspace) / what
+    there.parent.mkdir(parents=True)
+    there.write_text("somebody's")
+    error = run(workspace, spark).error
+    assert error.code == "write"
+    assert f"{place(workspace)} holds files but no Delta table" in error.message
+    assert there.read_text() == "somebody's"

@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from pyarrow.fs import FileSystem
 
 from support.http_server import serving
 from support.kills import environment
@@ -170,6 +171,15 @@ def test_the_reply_to_a_commit_is_lost(tmp_path, store, shop):
         assert told["error"] is None, told
         assert "attempt 2" not in done.stderr
         assert (ids(store), table(store).version()) == ([1, 2, 3], before + 1)
+
+
+def test_a_first_load_that_was_killed_before_its_first_commit_is_done_again(tmp_path, shop, store):
+    # What Hadoop's mkdirs leaves in S3, which Delta takes for a table.
+    files, place = FileSystem.from_uri(TABLE)
+    files.create_dir(f"{place}/_delta_log/_staged_commits")
+    told, done = run(workspace(tmp_path / "p", shop, store, server_port(store)))
+    assert told["error"] is None, done.stderr
+    assert ids(store) == [1, 2]
 
 
 def test_a_store_that_replaces_objects_is_refused(tmp_path, shop, s3):

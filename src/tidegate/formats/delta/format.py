@@ -33,9 +33,9 @@ from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
-from tidegate.formats.delta import ddl, maintenance, table
+from tidegate.formats.delta import ddl, maintenance, place, table
 from tidegate.formats.delta import versions as travel
-from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.log import Log, no_table
 from tidegate.formats.delta.snippets import snippets
 from tidegate.formats.delta.staging import DeltaStaging, read
 from tidegate.formats.shared.damage import damaged
@@ -211,13 +211,18 @@ class Delta(Format):
 
         Raises:
             ConfigError: the layout does not fit the columns.
-            WriteError: the warehouse refused it.
+            WriteError: the warehouse refused it, or something else lies where the table should.
         """
-        if target in self.locations and self._log(target) is None:
-            refuse_filled(target, self.locations[target], store_of)
-        statement = ddl.create(self._location(target), schema, layout, vectors=self.deletion_vectors)
+        location = self._location(target)
+        if self._log(target) is None:
+            place.clear(session, location)
+            if target in self.locations:
+                refuse_filled(target, location, store_of)
+        statement = ddl.create(location, schema, layout, vectors=self.deletion_vectors)
         with translated(f"creating {target}", self.warehouse):
             session.sql(statement)
+        if self._log(target) is None:
+            raise no_table(location)
 
     def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
         """Adds and widens columns; rows that are there read NULL in the new ones.

@@ -86,6 +86,14 @@ class Snapshot:
         return None if None in counted else sum(number or 0 for number in counted)
 
 
+def no_table(where: str) -> WriteError:
+    """The error of a folder in which something lies that is no Delta table."""
+    return WriteError(
+        f"{where} holds files but no Delta table",
+        hint="Use another `target:` or `warehouse:`, or move the files away; then run again.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """The log of one table, as it was listed."""
@@ -105,10 +113,7 @@ class Log:
             return cls(store, frozenset(names))
         # Spark and others leave hidden files behind; what they mean nobody but them knows.
         if any(not name.startswith((".", "_")) for name in store.names("") or ()):
-            raise WriteError(
-                "the folder of the table holds files but no Delta table",
-                hint="Use another `target:` or `warehouse:`, or move the files away.",
-            )
+            raise no_table(store.where)
         return None
 
     @property
