@@ -21,7 +21,7 @@ from support.simulated import SimulatedConnection, SimulatedServer, in_duckdb
 
 BEGIN = datetime(2025, 6, 1, 12)  # noqa: DTZ001 - the clock of a server, which says no zone
 NUMBER = 901578250
-CHANGETABLE = re.compile(r"CHANGETABLE\(CHANGES \[dbo\]\.\[orders\], (\d+)\)")
+CHANGETABLE = re.compile(r"CHANGETABLE\(CHANGES \[\w+\]\.\[\w+\], (\d+)\)")
 CHANGES = """(SELECT * FROM (SELECT [version] AS SYS_CHANGE_VERSION, CASE WHEN [gone] = 1 THEN 'D'
 WHEN [created] > {0} THEN 'I' ELSE 'U' END AS SYS_CHANGE_OPERATION, [id] FROM [ct].[orders]) AS y
 WHERE SYS_CHANGE_VERSION > {0})"""
@@ -85,7 +85,7 @@ class Change:
 
 @dataclass(kw_only=True)
 class ChangeServer(SimulatedServer):
-    """A server with one table, `dbo.orders`.
+    """A server with one table, `dbo.orders` unless it is named otherwise.
 
     Args:
         in_place: an update of a key is one change of a row, as in a heap; else a delete and an insert.
@@ -94,6 +94,8 @@ class ChangeServer(SimulatedServer):
     """
 
     columns: dict[str, Column] = field(default_factory=lambda: dict(ORDERS))
+    schema: str = "dbo"
+    table: str = "orders"
     in_place: bool = False
     by_row: bool = False
     instance: str = "dbo_orders"
@@ -106,11 +108,9 @@ class ChangeServer(SimulatedServer):
 
     def __post_init__(self) -> None:
         self.database.execute(MACROS)
-        self.database.execute("CREATE SCHEMA IF NOT EXISTS dbo")
-        self.database.execute(f"CREATE TABLE dbo.orders ({self._declared(self.columns)})")
+        self.create_tables()
         self.database.execute("INSERT INTO cdc.clock VALUES (?)", [self.now])
         self.database.execute("INSERT INTO ct.versions VALUES (0, 0)")
-        self.describe_table()
         self.on("FROM sys.indexes AS i\nJOIN sys.index_columns", [("pk", 1, 1, "id", 0)])
         self.on("is_cdc_enabled", lambda _: [(1, int(self._instance() is not None))])
         self.on("sp_cdc_help_change_data_capture", lambda _: self._helped())
@@ -120,10 +120,16 @@ class ChangeServer(SimulatedServer):
         self.on("fn_cdc_get_column_ordinal", lambda sql: [(self._ordinal(sql),)])
         self.on("@@DBTS", lambda _: [(2001 + len(self.commits),)])
 
+    def create_tables(self) -> None:
+        """The one that it has from the beginning."""
+        self.database.execute("CREATE SCHEMA IF NOT EXISTS dbo")
+        self.database.execute(f"CREATE TABLE dbo.orders ({self._declared(self.columns)})")
+        self.describe_table()
+
     def connect(self, *_args: Any, **arguments: Any) -> SimulatedConnection:
         """A connection that sees the database in transactions of its own."""
         self.connections.append(arguments)
-        return _Connection(self)
+        return ChangeConnection(self)
 
     def describe_table(self) -> None:
         """What the server says of the table's columns."""
@@ -248,21 +254,38 @@ class ChangeServer(SimulatedServer):
         for change in statement:
             if change.after is not None:
                 self.rows[change.after["id"]] = change.after
-        keys = {side["id"] for change in statement for side in (change.before, change.after) if side is not None}
-        ((version,),) = self.database.execute("SELECT latest FROM ct.versions").fetchall()
-        for key in keys:
+        for key in _keys(statement):
             row = self.rows.get(key)
-            before = self.database.execute("SELECT created FROM ct.orders WHERE id = ?", [key]).fetchall()
             self.database.execute("DELETE FROM dbo.orders WHERE id = ?", [key])
-            self.database.execute("DELETE FROM ct.orders WHERE id = ?", [key])
             if row is not None:
                 self.database.execute(
                     f"INSERT INTO dbo.orders VALUES ({', '.join('?' * len(row))})", list(row.values())
                 )
+        self._tracked(statement)
+
+    def track(self, statement: Sequence[Change]) -> None:
+        """What change tracking keeps of a statement that was committed, of a table that somebody else writes."""
+        for change in statement:
+            if change.before is not None:
+                self.rows.pop(change.before["id"], None)
+            if change.after is not None:
+                self.rows[change.after["id"]] = change.after
+        cursor = self.database.cursor()
+        cursor.execute("BEGIN")
+        self._tracked(statement, cursor)
+        cursor.execute("COMMIT")
+
+    def _tracked(self, statement: Sequence[Change], database: Any = None) -> None:
+        database = database or self.database
+        ((version,),) = database.execute("SELECT latest FROM ct.versions").fetchall()
+        for key in _keys(statement):
+            row = self.rows.get(key)
+            before = database.execute("SELECT created FROM ct.orders WHERE id = ?", [key]).fetchall()
+            database.execute("DELETE FROM ct.orders WHERE id = ?", [key])
             inserted = row is not None and all(one.before is None or one.before["id"] != key for one in statement)
             created = version + 1 if inserted or not before else before[0][0]
-            self.database.execute("INSERT INTO ct.orders VALUES (?, ?, ?, ?)", [key, version + 1, created, row is None])
-        self.database.execute("UPDATE ct.versions SET latest = latest + 1")
+            database.execute("INSERT INTO ct.orders VALUES (?, ?, ?, ?)", [key, version + 1, created, row is None])
+        database.execute("UPDATE ct.versions SET latest = latest + 1")
 
     def _captured(self, lsn: int, statements: Sequence[Sequence[Change]]) -> Iterable[list[Any]]:
         names = [name for name, column in self.columns.items() if column.captured]
@@ -304,7 +327,7 @@ class ChangeServer(SimulatedServer):
 
     def _helped(self) -> list[tuple[Any, ...]]:
         found = self._instance()
-        return [("dbo", "orders", *found, NUMBER, *[None] * 10)] if found else []
+        return [(self.schema, self.table, *found, NUMBER, *[None] * 10)] if found else []
 
     def _ordinal(self, sql: str) -> int:
         names = [name for name, column in self.columns.items() if column.captured]
@@ -317,7 +340,7 @@ class ChangeServer(SimulatedServer):
         return ", ".join(f'"{name}" {column.type}' for name, column in columns.items())
 
 
-class _Connection(SimulatedConnection):
+class ChangeConnection(SimulatedConnection):
     """With transactions: what others commit is not seen within one."""
 
     def __init__(self, server: ChangeServer) -> None:
@@ -339,14 +362,19 @@ class _Connection(SimulatedConnection):
         super().close()
 
 
+def _keys(statement: Sequence[Change]) -> set[int]:
+    return {side["id"] for change in statement for side in (change.before, change.after) if side is not None}
+
+
 def server(**options: Any) -> ChangeServer:
     """A server whose table is not captured yet, and tracked."""
-    found = ChangeServer(translated=_translated, failed=simulated.failed, **options)
+    found = ChangeServer(translated=translated, failed=simulated.failed, **options)
     simulated.script(found)
     return found
 
 
-def _translated(sql: str) -> str:
+def translated(sql: str) -> str:
+    """A statement in DuckDB's words."""
     return in_duckdb(CHANGETABLE.sub(lambda found: CHANGES.format(found[1]), sql), "tsql", _made)
 
 

@@ -26,6 +26,8 @@ NOT_SUPPORTED = 2
 COLLATION = b"\x09\x04\xd0\x00\x34"
 MORE, COUNTED, FAILED = 1, 16, 2
 UNKNOWN = 0xFFFFFFFFFFFFFFFF
+USER = "loader"
+UNKNOWN_LOGIN = pymssql.OperationalError((18456, b"Login failed for user."))
 
 
 @dataclass(kw_only=True)
@@ -89,7 +91,7 @@ class _Session:
                 case _ if kind == PRELOGIN:
                     self._send(_prelogin())
                 case _ if kind == LOGIN:
-                    self._send(_logged_in())
+                    self._send(_logged_in() if _user(data) == USER else _failed(UNKNOWN_LOGIN))
                 case _ if kind == BATCH:
                     self._send(self._batch(_behind_headers(data).decode("utf-16-le")))
                 case _ if kind == CALL:
@@ -155,6 +157,12 @@ class _Session:
 
 def _behind_headers(data: bytes) -> bytes:
     return data[struct.unpack("<I", data[:4])[0] :]
+
+
+def _user(data: bytes) -> str:
+    """Who logs in: the second text of LOGIN7."""
+    start, length = struct.unpack("<HH", data[40:44])
+    return data[start : start + 2 * length].decode("utf-16-le")
 
 
 def _parameters(data: bytes) -> Iterator[str | int | None]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidegate import config, extras
 from tidegate.api import Project
+from tidegate.certify import table_logs
 from tidegate.certify.fault_cases import try_faults
 from tidegate.certify.report import Case, Report
 from tidegate.certify.source_tables import PREFIX, SourceTable
@@ -56,6 +57,11 @@ class Place:
     def tables(self) -> tuple[str, ...]:
         """The tables that are created."""
         return (TYPES, ORDERS, *([EVENTS] if self.kit.identity else []), PROBE)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """What may be done outside of the schema, for people."""
+        return tuple(log.outside for log in self.kit.logs)
 
 
 def place_of(url: str, schema: str | None = None) -> Place:
@@ -151,7 +157,7 @@ def clean(place: Place, tables: Sequence[str] | None = None) -> tuple[str, ...]:
         What could not be dropped.
     """
     with closing(place.kit.open(place.connection, place.schema)) as scratch:
-        slots = _release(place, scratch)
+        logs = (*_release(place, scratch), *table_logs.stop(place.kit.logs, scratch, _instance(place)))
         for name in place.tables if tables is None else tables:
             if name in (scratch.contents() or ()):
                 _attempt(scratch, f"DROP TABLE {place.dialect.relation(*scratch.parts(name)).sql}")
@@ -161,7 +167,7 @@ def clean(place: Place, tables: Sequence[str] | None = None) -> tuple[str, ...]:
         made = place.missing or (place.left and place.schema == Certification.schema)
         if left == () and made:
             scratch.remove()
-    return (*(left or ()), *slots)
+    return (*(left or ()), *logs)
 
 
 def _cleaned(place: Place, created: Sequence[str]) -> tuple[str, ...]:
@@ -174,8 +180,10 @@ def _cleaned(place: Place, created: Sequence[str]) -> tuple[str, ...]:
 
 def _release(place: Place, scratch: Scratch) -> tuple[str, ...]:
     """Drops the replication slot, for which a server keeps every change for ever; its name if that fails."""
+    if place.kit.logs:
+        return ()
     label = join_name(scratch.parts(ORDERS))
-    stream = streams(place.kit, (), dict.fromkeys((TYPES, ORDERS, EVENTS), label), _slot(place))["cdc"]
+    stream = streams(place.kit, (), dict.fromkeys((TYPES, ORDERS, EVENTS), label), _instance(place))["cdc"]
     values = project_values(scratch.connection.url, {"cdc": stream})
     with tempfile.TemporaryDirectory() as folder, Project.from_dict(values, folder=folder, trusted=True) as project:
         try:
@@ -187,7 +195,7 @@ def _release(place: Place, scratch: Scratch) -> tuple[str, ...]:
             if slot is not None and slot.retained().exists:
                 slot.release()
         except TidegateError:
-            return (_slot(place),)
+            return (_instance(place),)
     return ()
 
 
@@ -213,11 +221,14 @@ def _trial(place: Place, folder: Path, tell: Callable[[Case], None], created: li
         for table in tables.values():
             table.create()
             created.append(table.name)
+        logs, instance = place.kit.logs, _instance(place)
+        refused = table_logs.start(logs, scratch, instance)
         _rehearse(tables[ORDERS])
+        refused |= table_logs.wait([log for log in logs if log.name not in refused], scratch, instance)
         labels = {name: join_name(scratch.parts(name)) for name in (TYPES, ORDERS, EVENTS)}
-        asked = streams(place.kit, samples, labels, _slot(place))
+        asked = streams(place.kit, samples, labels, instance)
         url = scratch.connection.url
-        unsupported = _unsupported(url, asked, place, folder)
+        unsupported = {**_unsupported(url, asked, place, folder), **refused}
         serves = {name: stream for name, stream in asked.items() if name not in unsupported}
         with Project.from_dict(project_values(url, serves), folder=folder, trusted=True) as project:
             yield Trial(
@@ -277,8 +288,8 @@ def _rehearse(table: SourceTable) -> None:
         ) from error
 
 
-def _slot(place: Place) -> str:
-    """A replication slot is of a whole server: its name tells databases and schemas apart, and not certifications."""
+def _instance(place: Place) -> str:
+    """A log is of a whole server or database: its name tells databases and schemas apart, and not certifications."""
     where = f"{place.connection.url.rpartition('@')[2]} {place.schema}"
     return f"{PREFIX}certify_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
 

@@ -7,8 +7,8 @@ import time
 from tidegate.certify.report import State
 from tidegate.certify.source_tables import SourceTable, Value
 from tidegate.certify.streams import EVENTS, ORDERS
-from tidegate.certify.trial import Trial
-from tidegate.core.report import RunReport
+from tidegate.certify.trial import Trial, reason_of
+from tidegate.core.outcome import Outcome
 
 STRATEGIES, BOUNDS, VERIFY = "strategies", "safe bounds", "verify"
 STREAMS = (
@@ -31,6 +31,7 @@ CODES = ("a", "A", "ä", "Ä", "a ", "ab", "AB", "b", "it's", "~N|x", "10", "9",
 SETTLED = 2.0  # seconds, after which a row is older than any safe bound of a clock
 CONFIGURATION = 2
 """The exit code of what a server is not set up for."""
+POLL = 1.0  # seconds, after which a log that is behind its table is read again
 
 
 def number(value: int) -> Value:
@@ -56,7 +57,7 @@ def table_of(trial: Trial, stream: str) -> SourceTable:
 def try_strategies(trial: Trial) -> None:
     """Every strategy that the database serves."""
     orders, events = trial.tables[ORDERS], trial.tables.get(EVENTS)
-    for stream in STREAMS:
+    for stream in _streams(trial):
         if stream in trial.unsupported:
             trial.record(STRATEGIES, stream, trial.unsupported[stream], state=State.NOT_SUPPORTED)
     orders.insert(*(order(orders, key, code, 10 * key) for key, code in enumerate(CODES, start=1)))
@@ -66,15 +67,16 @@ def try_strategies(trial: Trial) -> None:
     streams = _first(trial)
     if not streams:
         return
-    again = trial.run(*streams)
+    again, late = trial.run(*streams), _behind(trial)
     for stream in streams:
-        moved = again[stream].outcome != "unchanged" and stream not in UNMOVED
+        moved = again[stream].outcome != "unchanged" and stream not in (*UNMOVED, *late)
         problem = str(again[stream].error or "") or (f"it is {again[stream].outcome}" if moved else "")
+        problem = problem or (trial.compared(stream, table_of(trial, stream)) if stream in late else "")
         trial.record(STRATEGIES, f"{stream}: a run without changes moves nothing", problem)
     _change(orders, events)
     time.sleep(SETTLED)
-    _record(trial, STRATEGIES, "inserts, updates and deletes", trial.run(*streams))
-    bounded = [stream for stream in BOUNDED if stream in streams]
+    _record(trial, STRATEGIES, "inserts, updates and deletes", _loaded(trial, streams))
+    bounded = [stream for stream in streams if stream in (*BOUNDED, *_logs(trial))]
     if trial.kit.transactions and bounded:
         _late(trial, bounded)
     else:
@@ -85,14 +87,46 @@ def try_strategies(trial: Trial) -> None:
             _tampered(trial, orders)
 
 
+def _streams(trial: Trial) -> list[str]:
+    return list(dict.fromkeys([*STREAMS, *_logs(trial)]))
+
+
+def _logs(trial: Trial) -> list[str]:
+    """The streams of logs that the database keeps."""
+    return ["cdc", *(log.name for log in trial.kit.logs)]
+
+
+def _behind(trial: Trial) -> dict[str, float]:
+    """The streams whose log the server writes later, by how many seconds at most."""
+    return {log.name: log.behind for log in trial.kit.logs if log.behind}
+
+
+def _loaded(trial: Trial, streams: list[str]) -> dict[str, Outcome]:
+    """A run of each; one whose log is behind its table is run again until it is not."""
+    found = {outcome.stream: outcome for outcome in trial.run(*streams)}
+    late, began = _behind(trial), time.monotonic()
+    while True:
+        again = [
+            stream
+            for stream in late.keys() & found.keys()
+            if time.monotonic() - began < late[stream]
+            and found[stream].error is None
+            and trial.compared(stream, table_of(trial, stream))
+        ]
+        if not again:
+            return found
+        time.sleep(POLL)
+        found |= {outcome.stream: outcome for outcome in trial.run(*again)}
+
+
 def _first(trial: Trial) -> list[str]:
     """The streams of which the first load succeeded."""
-    streams = trial.supported(*STREAMS)
+    streams = trial.supported(*_streams(trial))
     report, going = trial.run(*streams), []
     for stream in streams:
         error = report[stream].error
-        if error is not None and stream == "cdc" and error.exit_code == CONFIGURATION:
-            trial.record(STRATEGIES, stream, str(error), state=State.NOT_SUPPORTED)
+        if error is not None and stream in _logs(trial) and error.exit_code == CONFIGURATION:
+            trial.record(STRATEGIES, stream, reason_of(error), state=State.NOT_SUPPORTED)
             continue
         problem = str(error) if error else trial.compared(stream, table_of(trial, stream))
         if trial.record(STRATEGIES, f"{stream}: first load", problem):
@@ -100,8 +134,8 @@ def _first(trial: Trial) -> list[str]:
     return going
 
 
-def _record(trial: Trial, group: str, what: str, report: RunReport) -> None:
-    for outcome in report:
+def _record(trial: Trial, group: str, what: str, loaded: dict[str, Outcome]) -> None:
+    for outcome in loaded.values():
         problem = (
             str(outcome.error) if outcome.error else trial.compared(outcome.stream, table_of(trial, outcome.stream))
         )
@@ -148,9 +182,9 @@ def _late(trial: Trial, streams: list[str]) -> None:
     }
     scratch.commit()
     time.sleep(SETTLED)
-    report = trial.run(*streams)
+    report = _loaded(trial, streams)
     for stream in streams:
-        problems = [str(run[stream].error) for run in (meanwhile, report) if run[stream].error]
+        problems = [str(run.error) for run in (meanwhile[stream], report[stream]) if run.error]
         problems += ["it loaded a row that nobody had committed"] if dirty[stream] else []
         problems += [trial.compared(stream, table_of(trial, stream))]
         trial.record(BOUNDS, f"{stream}: {what}", "; ".join(problem for problem in problems if problem))

@@ -22,7 +22,7 @@ Stream = dict[str, Any]
 
 
 def streams(kit: Certification, samples: tuple[Sample, ...], labels: Mapping[str, str], slot: str) -> dict[str, Stream]:
-    """By name; `labels` are the names of the tables as streams have them."""
+    """By name; `labels` are the names of the tables as streams have them, `slot` that of a log of the database."""
     found = dict(_types(samples, labels[TYPES]))
     found |= dict(_strategies(kit, labels[ORDERS]))
     found["sequence"] = {
@@ -30,13 +30,14 @@ def streams(kit: Certification, samples: tuple[Sample, ...], labels: Mapping[str
         "strategy": {"kind": "sequence", "column": "id"},
         "write": "append",
     }
-    found["cdc"] = {
-        "source": {"connection": CONNECTION, "table": labels[ORDERS], "slot": slot},
-        "strategy": "cdc",
-        "write": "merge",
-        "key": ["id"],
-    }
+    found |= dict(_logs(kit, labels[ORDERS], slot))
     return {name: {**stream, "target": f"{LAKE}.{NAMESPACE}.{name}"} for name, stream in found.items()}
+
+
+def _logs(kit: Certification, table: str, instance: str) -> Iterator[tuple[str, Stream]]:
+    for name, log in ({each.name: each.source(instance) for each in kit.logs} or {"cdc": {"slot": instance}}).items():
+        source = {"connection": CONNECTION, "table": table, **log}
+        yield name, {"source": source, "strategy": "cdc", "write": "merge", "key": ["id"]}
 
 
 def _types(samples: tuple[Sample, ...], table: str) -> Iterator[tuple[str, Stream]]:

@@ -17,6 +17,7 @@ from tidegate.certify.report import Case, State
 from tidegate.certify.source_tables import SourceTable
 from tidegate.certify.streams import CONNECTION, LAKE, NAMESPACE
 from tidegate.core.cutting import first_line
+from tidegate.core.outcome import Problem
 from tidegate.core.ports.certification import Certification, Sample, Scratch
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.report import RunReport
@@ -34,6 +35,11 @@ def project_values(url: str, streams: Mapping[str, Mapping[str, Any]]) -> dict[s
         "spark": {"conf": {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": "2"}},
         "streams": {name: dict(stream) for name, stream in streams.items()},
     }
+
+
+def reason_of(error: TidegateError | Problem) -> str:
+    """What was found, and what would help."""
+    return f"{error.message}. {error.hint}"
 
 
 @dataclass(kw_only=True)

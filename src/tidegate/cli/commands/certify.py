@@ -70,7 +70,8 @@ def certify(
 
 def _intended(place: Place) -> str:
     where = f"schema {place.schema}" + (", which does not exist yet" if place.missing else "")
-    return f"certify creates tables {', '.join(place.tables)} in {where}, on {_named(place)}"
+    outside = f"; it also {' and '.join(place.outside)}" if place.outside else ""
+    return f"certify creates tables {', '.join(place.tables)} in {where}, on {_named(place)}{outside}"
 
 
 def _named(place: Place) -> str:

@@ -103,6 +103,42 @@ class Scratch(Protocol):
         return None
 
 
+class TableLog(Protocol):
+    """A log that the server keeps of a table once it is told to, and that a stream applies.
+
+    `name` is that of the stream and of its cases. `behind` is within how many seconds a commit is in the log; 0 where
+    it is there at once. `outside` says for people what `start` may do outside of the schema.
+    """
+
+    name: ClassVar[str]
+    behind: ClassVar[float] = 0.0
+    outside: ClassVar[str]
+
+    @abstractmethod
+    def source(self, instance: str) -> Mapping[str, Any]:
+        """What the source of a stream says beside connection and table; `instance` tells certifications apart."""
+
+    @abstractmethod
+    def start(self, scratch: Scratch, table: str, instance: str) -> None:
+        """Has the server keep it of a table of the schema.
+
+        Raises:
+            TidegateError: server or login do not allow it, and nothing has changed; the hint is what would allow it.
+        """
+
+    @abstractmethod
+    def pending(self, scratch: Scratch, instance: str) -> str:
+        """Why no load can begin yet, once rows of the table have changed; empty where it can."""
+
+    @abstractmethod
+    def stop(self, scratch: Scratch, table: str, instance: str) -> tuple[str, ...]:
+        """Undoes what `start` did, also for a certification that was killed, and nothing that others did.
+
+        Returns:
+            What could not be undone, and does not lie in the schema.
+        """
+
+
 class Certification(Protocol):
     """How the kit writes to one kind of database; a dialect offers it, see `Connectable.certification`.
 
@@ -111,7 +147,8 @@ class Certification(Protocol):
     `identity` declares a key that the database counts up by itself; empty where none can. `transactions` is false where
     no load can run while a transaction is open. `schema` is where the kit works if nobody says where. `prepare` and
     `clear` are statements before the first table and after the last one, for types and sequences of the schema's own,
-    whose names begin with `tidegate_`; whatever `prepare` has not created yet, `clear` must bear.
+    whose names begin with `tidegate_`; whatever `prepare` has not created yet, `clear` must bear. `logs` are those that
+    the database keeps of tables, if there are others than a replication slot.
     """
 
     driver: ClassVar[str]
@@ -125,6 +162,7 @@ class Certification(Protocol):
     schema: ClassVar[str] = "tidegate_certify"
     prepare: ClassVar[tuple[str, ...]] = ()
     clear: ClassVar[tuple[str, ...]] = ()
+    logs: ClassVar[tuple[TableLog, ...]] = ()
     samples: ClassVar[tuple[Sample, ...]]
 
     @abstractmethod

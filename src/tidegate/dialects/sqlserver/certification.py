@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tidegate import extras
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
+from tidegate.core.ports.certification import Certification, Sample, Scratch, Server, TableLog
 from tidegate.dialects.shared.samples import blobs, days, decimals, integers, moments, plain, texts, uuids
 from tidegate.dialects.sqlserver.address import address_of
 from tidegate.errors import EnvironmentMissing
@@ -18,6 +18,7 @@ try:
     import pymssql
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the SQL Server driver is not installed", hint=extras.hint("sqlserver")) from error
+from tidegate.dialects.sqlserver.certified_logs import ChangeDataCapture, ChangeTracking
 from tidegate.dialects.sqlserver.errors import quoted, refused, translated_errors
 from tidegate.dialects.sqlserver.session import Connect, configured
 
@@ -159,6 +160,7 @@ class SqlServerCertification(Certification):
     instant: ClassVar[str] = "datetimeoffset(6)"
     now: ClassVar[str] = "sysdatetimeoffset()"
     identity: ClassVar[str] = "bigint IDENTITY(1,1)"
+    logs: ClassVar[tuple[TableLog, ...]] = (ChangeDataCapture(), ChangeTracking())
     samples: ClassVar[tuple[Sample, ...]] = SAMPLES
 
     def __init__(self, connect: Connect = pymssql.connect) -> None:
