@@ -157,7 +157,7 @@ def clean(place: Place, tables: Sequence[str] | None = None) -> tuple[str, ...]:
         What could not be dropped.
     """
     with closing(place.kit.open(place.connection, place.schema)) as scratch:
-        logs = (*_release(place, scratch), *table_logs.stop(place.kit.logs, scratch, _instance(place)))
+        logs = table_logs.stop(place.kit.logs, scratch, _instance(place))
         for name in place.tables if tables is None else tables:
             if name in (scratch.contents() or ()):
                 _attempt(scratch, f"DROP TABLE {place.dialect.relation(*scratch.parts(name)).sql}")
@@ -178,27 +178,6 @@ def _cleaned(place: Place, created: Sequence[str]) -> tuple[str, ...]:
         return tuple(created)
 
 
-def _release(place: Place, scratch: Scratch) -> tuple[str, ...]:
-    """Drops the replication slot, for which a server keeps every change for ever; its name if that fails."""
-    if place.kit.logs:
-        return ()
-    label = join_name(scratch.parts(ORDERS))
-    stream = streams(place.kit, (), dict.fromkeys((TYPES, ORDERS, EVENTS), label), _instance(place))["cdc"]
-    values = project_values(scratch.connection.url, {"cdc": stream})
-    with tempfile.TemporaryDirectory() as folder, Project.from_dict(values, folder=folder, trusted=True) as project:
-        try:
-            (reader,) = project.streams()
-        except TidegateError:
-            return ()  # the database has none
-        slot = reader.source.replication_slot
-        try:
-            if slot is not None and slot.retained().exists:
-                slot.release()
-        except TidegateError:
-            return (_instance(place),)
-    return ()
-
-
 def _attempt(scratch: Scratch, statement: str) -> None:
     """What fails is still there, and is told as left."""
     try:
@@ -213,7 +192,6 @@ def _trial(place: Place, folder: Path, tell: Callable[[Case], None], created: li
     with closing(place.kit.open(place.connection, place.schema)) as scratch:
         if place.missing:
             scratch.create()
-        _release(place, scratch)
         for statement in place.kit.prepare:
             scratch.execute(statement)
         samples = _available(place, scratch, created)

@@ -38,6 +38,4 @@ def wait(logs: Sequence[TableLog], scratch: Scratch, instance: str) -> dict[str,
 
 def stop(logs: Sequence[TableLog], scratch: Scratch, instance: str) -> tuple[str, ...]:
     """What could not be undone, of this certification or of one that was killed."""
-    if scratch.contents() is None:
-        return ()
     return tuple(each for log in logs for each in log.stop(scratch, ORDERS, instance))

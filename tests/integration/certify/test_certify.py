@@ -116,6 +116,7 @@ def test_without_yes_it_says_what_it_would_create_and_creates_nothing(pg_url: st
     message = document["error"]["message"]
     assert "tidegate_types" in message
     assert "schema tidegate_certify, which does not exist yet" in message
+    assert message.endswith("; it also makes a replication slot and a publication, if the login may")
     assert place_of(pg_url).missing
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tidegate import plugins
 from tidegate.core.ids import Connection
 from tidegate.core.ports.certification import Certification
-from tidegate.errors import SourceError
+from tidegate.errors import ConfigError, SourceError
+
+if TYPE_CHECKING:
+    from support.postgres import PostgresServer
 
 pytest_plugins = ["support.mariadb"]
 
@@ -94,3 +98,47 @@ def test_only_sessions_that_use_the_schema_are_ended(pg_url: str) -> None:
         user.commit()
     for each in (user, other, scratch):
         each.close()
+
+
+@pytest.mark.postgres
+def test_a_slot_and_its_publication_end_with_the_certification(pg_url: str) -> None:
+    kit, connection = certification(pg_url)
+    (log,) = kit.logs
+    scratch = kit.open(connection, None)
+    log.start(scratch, "tidegate_orders", "tidegate_kept")
+    for statement in (
+        "SELECT pg_create_logical_replication_slot('tidegate_kept', 'pgoutput')",
+        "SELECT pg_create_logical_replication_slot('tidegate_of_others', 'pgoutput')",
+        "CREATE PUBLICATION tidegate_kept FOR ALL TABLES",
+    ):
+        scratch.execute(statement)
+    assert log.stop(scratch, "tidegate_orders", "tidegate_kept") == ()
+    assert log.stop(scratch, "tidegate_orders", "tidegate_kept") == ()
+    listed = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+    assert scratch.execute(listed) == [("tidegate_of_others",)]
+    assert scratch.execute("SELECT pubname FROM pg_publication") == []
+    log.stop(scratch, "tidegate_orders", "tidegate_of_others")
+    scratch.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("right", "statement"),
+    [("CREATE", 'ALTER ROLE "slotless" REPLICATION'), ("REPLICATION", "GRANT CREATE ON DATABASE")],
+)
+def test_what_would_allow_a_slot_is_said(postgres: PostgresServer, pg_url: str, right: str, statement: str) -> None:
+    database = pg_url.rpartition("/")[2]
+    kit, _ = certification(pg_url)
+    with postgres.connect(database) as admin:
+        admin.execute(f"CREATE ROLE slotless LOGIN {'REPLICATION' if right == 'REPLICATION' else ''}")
+        if right == "CREATE":
+            admin.execute(f'GRANT CREATE ON DATABASE "{database}" TO slotless')
+        scratch = kit.open(Connection(name="scratch", url=postgres.url(database, user="slotless")), None)
+        try:
+            with pytest.raises(ConfigError) as found:
+                kit.logs[0].start(scratch, "tidegate_orders", "tidegate_kept")
+        finally:
+            scratch.close()
+            admin.execute("DROP OWNED BY slotless")
+            admin.execute("DROP ROLE slotless")
+    assert statement in found.value.hint

@@ -148,7 +148,7 @@ class Certification(Protocol):
     no load can run while a transaction is open. `schema` is where the kit works if nobody says where. `prepare` and
     `clear` are statements before the first table and after the last one, for types and sequences of the schema's own,
     whose names begin with `tidegate_`; whatever `prepare` has not created yet, `clear` must bear. `logs` are those that
-    the database keeps of tables, if there are others than a replication slot.
+    the database keeps of tables once it is told to.
     """
 
     driver: ClassVar[str]

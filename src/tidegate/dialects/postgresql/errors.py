@@ -92,7 +92,8 @@ def _grant(text: str, user: str) -> str:
     found = DENIED.fullmatch(text)
     if found is None:
         return f"GRANT SELECT ON … TO {quoted(user)}"
-    privilege = {"schema": "USAGE ON SCHEMA", "function": "EXECUTE ON FUNCTION"}.get(found["kind"], "SELECT ON")
+    rights = {"database": "CREATE ON DATABASE", "schema": "USAGE ON SCHEMA", "function": "EXECUTE ON FUNCTION"}
+    privilege = rights.get(found["kind"], "SELECT ON")
     return f"GRANT {privilege} {quoted(found['name'])} TO {quoted(user)}"
 
 
