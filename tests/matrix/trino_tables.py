@@ -12,72 +12,46 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from trino.dbapi import Connection
 
-from matrix.histories import ADDED, HELD, HIDDEN, TYPES
-from matrix.model import KEY, UID, Event
-
-KINDS = {
-    "bigint": "bigint",
-    "uuid": "uuid",
-    "text": "varchar",
-    "int": "integer",
-    "decimal(10,2)": "decimal(10,2)",
-    "date": "date",
-    "timestamp": "timestamp(6)",
-}
+from matrix.histories import HIDDEN
+from matrix.model import KEY, UID
+from matrix.statement_tables import StatementTable
 
 
 @dataclass(kw_only=True)
-class TrinoTable:
-    """A table of Iceberg in Trino's own catalog; a phase is one DELETE and one INSERT, as MERGE would leave it.
+class TrinoTable(StatementTable):
+    """A table of Iceberg in Trino's own catalog, changed as MERGE would leave it."""
 
-    Unless it is read by a query it has a column more, which changes with every row and is not to be read.
-    """
-
-    url: str
-    query: bool = False
-    phases: int = 0
-    columns: tuple[str, ...] = tuple(TYPES)
-
-    def connections(self) -> dict[str, Any]:
-        return {"shop": {"url": self.url}}
-
-    def lakes(self) -> dict[str, Any]:
-        return {}
+    needed = (KEY, "code")
+    kinds = {
+        "bigint": "bigint",
+        "uuid": "uuid",
+        "text": "varchar",
+        "int": "integer",
+        "decimal(10,2)": "decimal(10,2)",
+        "date": "date",
+        "timestamp": "timestamp(6)",
+    }
 
     def source(self, name: str) -> dict[str, Any]:
-        schema = self.url.rpartition("/")[2]
         if self.query:
-            return {"connection": "shop", "query": f"select * from {schema}.t"}
-        return {"connection": "shop", "table": f"{schema}.t", "exclude": [HIDDEN]}
+            return {"connection": "shop", "query": f"select * from {self._schema}.t"}
+        return {"connection": "shop", "table": f"{self._schema}.t", "exclude": [HIDDEN]}
 
     def make(self) -> None:
-        columns = [
-            f"{name} {KINDS[kind]}{' NOT NULL' if name in (KEY, 'code') else ''}" for name, kind in TYPES.items()
-        ]
-        columns += [] if self.query else [f"{HIDDEN} map(varchar, integer)"]
-        self._run(f"CREATE SCHEMA {self.url.rpartition('/')[2]}", f"CREATE TABLE t ({', '.join(columns)})")
+        self._run(f"CREATE SCHEMA {self._schema}", f"CREATE TABLE t ({self.declared('map(varchar, integer)')})")
 
-    def change(self, events: Sequence[Event]) -> None:
-        last = {event.key: event.row for event in events}
-        self.phases += 1
-        hidden = [] if self.query else [f"map(array['phase'], array[{self.phases}])"]
-        named = ", ".join([*self.columns, *([] if self.query else [HIDDEN])])
-        rows = [
-            ", ".join([*(self._literal(name, row[name]) for name in self.columns), *hidden])
-            for row in last.values()
-            if row
-        ]
-        if last:
-            self._run(f"DELETE FROM t WHERE {KEY} IN ({', '.join(map(str, last))})")
-        if rows:
-            self._run(f"INSERT INTO t ({named}) VALUES {', '.join(f'({row})' for row in rows)}")
+    @property
+    def table(self) -> str:
+        return "t"
 
-    def widen(self) -> None:
-        self.columns = tuple(HELD)
-        self._run(f"ALTER TABLE t ADD COLUMN {ADDED} {KINDS[HELD[ADDED]]}")
+    @property
+    def hidden(self) -> str:
+        return f"map(array['phase'], array[{self.phases}])"
 
-    @staticmethod
-    def _literal(name: str, value: Any) -> str:
+    def several(self, rows: Sequence[str]) -> str:
+        return f"VALUES {', '.join(f'({row})' for row in rows)}"
+
+    def literal(self, name: str, value: Any) -> str:
         match value:
             case None:
                 return "NULL"
@@ -92,6 +66,10 @@ class TrinoTable:
             case _:
                 text = "'" + value.replace("'", "''") + "'"
                 return f"UUID {text}" if name == UID else text
+
+    @property
+    def _schema(self) -> str:
+        return self.url.rpartition("/")[2]
 
     def _run(self, *statements: str) -> None:
         url = make_url(self.url)
