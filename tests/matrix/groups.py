@@ -11,15 +11,22 @@ from matrix import databases, files, lake_tables, logs, simulated_tables, snowfl
 from matrix.model import View
 from matrix.play import Place
 from matrix.shapes import Shape, shapes
+from matrix.sqlserver_logs import LoggedTable
+from tidegate.dialects.snowflake import Snowflake
+from tidegate.dialects.sqlserver import SqlServer
+
+DRIVERS = {"snowflake_server": Snowflake.jars, "sqlserver_logs": SqlServer.jars}
+"""By fixture, drivers that Spark gets late."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """What a place is made on: a folder, a session, and the URL of a new database where a server is needed."""
+    """What a place is made on: a folder, a session, and the server and the URL of a new database in it, if needed."""
 
     folder: Path
     spark: Any
     url: str = ""
+    server: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,16 +106,16 @@ def _databases() -> Iterator[Flavour]:
             parallel=1,
         )
     for kind, table in simulated_tables.PLACES.items():
-        yield Flavour(
-            source="database",
-            name=kind,
-            kin=f"simulated {kind}",
-            make=lambda _, table=table: table(),
-            takes=lambda shape: shape.strategy != "sequence",  # whose numbers only the server's own tables tell
-            server="simulated",
-            parallel=1,
-            blanks=kind != "oracle",
-        )
+        for query in (False, True):
+            yield Flavour(
+                source="database",
+                name=f"{kind} query" if query else kind,
+                kin=f"simulated {kind}",
+                make=lambda _, table=table, query=query: table(query=query),
+                server="simulated",
+                parallel=1,
+                blanks=kind != "oracle",
+            )
     ranges = databases.PostgresqlRanges
     yield Flavour(
         source="database",
@@ -189,6 +196,24 @@ def _logs() -> Iterator[Flavour]:
     )
 
 
+def _own_logs() -> Iterator[Flavour]:
+    kinds = {
+        "sqlserver capture instance": ({"capture_instance": "dbo_orders"}, views.slot),
+        "sqlserver change tracking": ({"change_tracking": True}, views.tracked),
+    }
+    for name, (log, view) in kinds.items():
+        yield Flavour(
+            source="change_log",
+            name=name,
+            kin=name,
+            make=lambda on, log=log: LoggedTable(server=on.server.found[on.url], url=on.url, log=log),
+            server="sqlserver_logs",
+            view=view,
+            widens=False,
+            parallel=1,
+        )
+
+
 def _lake_tables() -> Iterator[Flavour]:
     for kind in ("iceberg", "delta"):
         yield Flavour(
@@ -210,8 +235,10 @@ def new_url(kind: str, server: Any) -> str:
             return server.create_schema()
         case "simulated":
             return ""
+        case "sqlserver_logs":
+            return server.create()
         case _:
             return f"{server.bootstrap}/{server.create_topic()}"
 
 
-FLAVOURS = {str(one): one for some in (_databases, _files, _lake_tables, _logs) for one in some()}
+FLAVOURS = {str(one): one for some in (_databases, _files, _lake_tables, _logs, _own_logs) for one in some()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from matrix.groups import FLAVOURS, Flavour
 from matrix.histories import CODES, SEEN, Kinds, Step, Writer
 from matrix.model import CURSOR, Event
-from matrix.shapes import Shape
+from matrix.shapes import OWN_LOGS, Shape
 from tidegate.engine.events import BOUNDARIES
 
 UNFIT = ("1,5", "1.105", "1e400", "123456789.00", "1.234,50")
@@ -44,7 +44,7 @@ def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
     """The first kind of trouble, from the seed on, that the shape bears."""
     aside = turn // len(TROUBLES) % 16 == 0  # which takes four times as long as others
     if flavour.source == "change_log":
-        return Kinds(again=flavour.name != "slot", aside=aside, late=not aside)
+        return Kinds(again=flavour.name not in OWN_LOGS, aside=aside, late=not aside)
     if shape.strategy == "files":
         removed = shape.options.get("on_delete") == "remove" and shape.writer in ("append", "merge")
         late = shape.writer == "merge" and turn % 3 > 0
@@ -168,7 +168,7 @@ class Script:
 
     @property
     def _can_go_back(self) -> bool:
-        """Whether what was read can be read again: a slot tells nothing twice."""
+        """Whether what was read can be read again: a log of the database's own tells nothing twice."""
         return self.kinds.again or not any(shape.strategy == "cdc" for shape in self.shapes)
 
     @property

@@ -30,6 +30,7 @@ from tidegate.engine.assemble.combinations import Combination, combinations
 
 LOOKBACK, LAG = timedelta(hours=2), timedelta(minutes=15)
 RECENT = date(2026, 1, 1)
+OWN_LOGS = ("slot", "sqlserver capture instance", "sqlserver change tracking")
 TUNED: Mapping[str, Any] = {"modulus": 7, "length": 1}
 """Options of a strategy that are made small, as the histories are."""
 
@@ -177,8 +178,10 @@ def shapes_of(found: Combination, seed: int) -> Iterator[Shape]:
     """A combination as a stream; options that it leaves open take turns with the seed."""
     turn = (zlib.crc32(str(found).encode()) + seed) % 2 == 0
     writing: dict[str, Any] = {}
-    dated = found.strategy != "sequence" and not found.flavour.endswith(("slot", "debezium", "debezium_avro", "flat"))
-    if found.writer == "scd2" and turn and dated:  # a key alone, as these tell of a delete, says no time
+    dated = found.strategy != "sequence" and not found.flavour.endswith(
+        (*OWN_LOGS, "debezium", "debezium_avro", "flat")
+    )
+    if found.writer == "scd2" and turn and dated:  # what these tell of a delete says no time of it
         writing = {"sequence_by": [CURSOR]}
     if found.writer == "merge" and found.strategy == "files":
         writing = {"order_by": [CURSOR]}
@@ -198,11 +201,11 @@ def shapes_of(found: Combination, seed: int) -> Iterator[Shape]:
 
 
 def _key(found: Combination, seed: int) -> str | None:
-    """A number or a uuid, by turns; a slot tells the primary key of a deleted row and nothing else."""
+    """A number or a uuid, by turns; a log of the database's own is followed by the primary key."""
     if not found.keyed:
         return None
     told = f"{found.strategy} {found.method} {found.writer} {found.deletes} {seed}"
-    return KEY if found.flavour == "slot" else (KEY, UID)[zlib.crc32(told.encode()) % 2]
+    return KEY if found.flavour in OWN_LOGS else (KEY, UID)[zlib.crc32(told.encode()) % 2]
 
 
 @cache

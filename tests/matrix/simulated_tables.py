@@ -29,6 +29,7 @@ from tidegate.dialects.sqlserver.session import SqlServerSession
 from tidegate.dialects.teradata import Teradata
 from tidegate.dialects.teradata.session import TeradataSession
 
+IDENTITY = "START WITH: 1, INCREMENT BY: 1, MAX_VALUE: 9999999999999999999999999999, CYCLE_FLAG: N, ORDER_FLAG: N"
 SERVERS: dict[int, SimulatedServer] = {}
 """By the port of a URL the server that is there."""
 
@@ -120,10 +121,13 @@ class SimulatedSpark:
 class SimulatedTable(ABC):
     """One table; a phase is one DELETE and one INSERT.
 
+    Unless it is read by a query, it has a column more, which changes with every row and is not to be read.
+
     Args:
         zoned: the columns of times with a zone.
     """
 
+    query: bool = False
     server: SimulatedServer = field(init=False)
     columns: tuple[str, ...] = tuple(TYPES)
     phases: int = 0
@@ -145,20 +149,24 @@ class SimulatedTable(ABC):
         return {}
 
     def source(self, name: str) -> dict[str, Any]:
+        if self.query:
+            return {"connection": "shop", "query": f"SELECT * FROM {self.dialect().relation(self.schema, 't').sql}"}
         return {"connection": "shop", "table": f"{self.schema}.t", "exclude": [HIDDEN]}
 
     def make(self) -> None:
         kinds = {name: "text" if kind == "uuid" else kind for name, kind in TYPES.items()}
         kinds |= dict.fromkeys(self.zoned, "timestamptz")
+        kinds |= dict.fromkeys(self.hidden, "int")
         columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-        self.server.database.execute(f"CREATE TABLE {self.schema}.t ({columns}, {HIDDEN} int)")
+        self.server.database.execute(f"CREATE TABLE {self.schema}.t ({columns})")
         self.describe()
 
     def change(self, events: Sequence[Event]) -> None:
         last = {event.key: event.row for event in events}
         self.phases += 1
-        database, names = self.server.database, [*self.columns, HIDDEN]
-        rows = [[*(row[name] for name in self.columns), self.phases] for row in last.values() if row]
+        database, names = self.server.database, [*self.columns, *self.hidden]
+        hidden = [self.phases for _ in self.hidden]
+        rows = [[*(row[name] for name in self.columns), *hidden] for row in last.values() if row]
         if last:
             database.execute(f"DELETE FROM {self.schema}.t WHERE {KEY} IN ({', '.join(map(str, last))})")
         if rows:
@@ -171,9 +179,14 @@ class SimulatedTable(ABC):
         self.describe()
 
     @property
+    def hidden(self) -> tuple[str, ...]:
+        return () if self.query else (HIDDEN,)
+
+    @property
     def natives(self) -> dict[str, str]:
         added = {name: HELD[name] for name in self.columns if name not in TYPES}
-        return {name: self.kinds[kind] for name, kind in {**TYPES, HIDDEN: "int", **added}.items()}
+        kinds = {**TYPES, **dict.fromkeys(self.hidden, "int"), **added}
+        return {name: self.kinds[kind] for name, kind in kinds.items()}
 
     @abstractmethod
     def new(self) -> SimulatedServer: ...
@@ -201,6 +214,7 @@ class SqlServerTable(SimulatedTable):
         found = simulated_sqlserver.server()
         found.on("SELECT datediff_big.*sysutcdatetime", lambda _: [(int(datetime.now(UTC).timestamp()) * 1_000_000,)])
         found.on(r"FROM sys\.(indexes|foreign_keys|views)", [])
+        found.on(r"FROM sys\.identity_columns", [(1, False)])
         return found
 
     def describe(self) -> None:
@@ -248,6 +262,7 @@ class OracleTable(SimulatedTable):
         found.on("CON_NAME", [("SHOP/PDB1",)])
         found.on("FROM all_objects", [("73214",)])
         found.on("FROM all_(indexes|constraints|cons_columns|views|mviews)", [])
+        found.on("FROM all_tab_identity_cols", [(IDENTITY,)])
         return found
 
     def source(self, name: str) -> dict[str, Any]:
@@ -266,7 +281,7 @@ class OracleTable(SimulatedTable):
             ),
         }
         columns = [known.get(kind, lambda name: made(name, text))(name) for name, kind in self.natives.items()]
-        self.server.describe(r'"t" WHERE 1 = 0', columns)
+        self.server.describe(r'"t"\s[^=]*WHERE 1 = 0', columns)
 
 
 PLACES: Mapping[str, type[SimulatedTable]] = {

@@ -7,27 +7,31 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from matrix.groups import FLAVOURS, Ground, new_url
+from matrix.groups import DRIVERS, FLAVOURS, Ground, new_url
 from matrix.histories import Step
 from matrix.shapes import Shape
 from matrix.shrink import replay
 from matrix.simulated_tables import install
+from matrix.sqlserver_logs import log_servers
 from support.kafka import broker
 from support.lake import spark_session, with_driver
 from support.mariadb import MariadbServer
 from support.postgres import PostgresServer
 from support.snowflake import running as snowflake
-from support.trino import running
-from tidegate.dialects.snowflake import Snowflake
+from support.trino import running as trino
+
+LISTENING = {"kafka": broker, "snowflake_server": snowflake, "sqlserver_logs": log_servers, "trino_server": trino}
 
 
 def play(flavour: str, format: str, shape: Shape, steps: Sequence[Step]) -> None:
     """Prints what fails; ends with an error if something does."""
-    with spark_session() as spark, _database(FLAVOURS[flavour].server) as url:
-        if FLAVOURS[flavour].server == "snowflake_server":
-            with_driver(spark, *Snowflake.jars)
-        ground = Ground(folder=Path(tempfile.mkdtemp(prefix="tidegate-matrix-")), spark=spark, url=url)
+    fixture = FLAVOURS[flavour].server
+    with spark_session() as spark, _server(fixture) as server:
+        with_driver(spark, *DRIVERS.get(fixture or "", ()))
+        url = new_url(fixture, server) if fixture else ""
+        ground = Ground(folder=Path(tempfile.mkdtemp(prefix="tidegate-matrix-")), spark=spark, url=url, server=server)
         failures = replay(flavour, format, shape, steps, ground)
         print(*failures or ["nothing fails"], f"the project: {ground.folder}", sep="\n")
     if failures:
@@ -35,27 +39,22 @@ def play(flavour: str, format: str, shape: Shape, steps: Sequence[Step]) -> None
 
 
 @contextmanager
-def _database(server: str | None) -> Iterator[str]:
-    match server:
+def _server(fixture: str | None) -> Iterator[Any]:
+    """What that fixture of the tests is."""
+    match fixture:
         case None:
-            yield ""
-        case "kafka":
-            with broker() as found:
-                yield new_url(server, found)
+            yield None
         case "simulated":
             folder = Path(tempfile.mkdtemp(prefix="tidegate-dialects-"))
             install(folder)
             sys.path.insert(0, str(folder))
-            yield ""
-        case "snowflake_server":
-            with snowflake() as found:
-                yield new_url(server, found)
-        case "trino_server":
-            with running() as found:
-                yield new_url(server, found)
-        case _:
-            found = PostgresServer.new() if server == "postgres" else MariadbServer.new()
+            yield None
+        case "postgres" | "mariadb":
+            found = PostgresServer.new() if fixture == "postgres" else MariadbServer.new()
             try:
-                yield new_url(server, found)
+                yield found
             finally:
                 found.drop()
+        case _:
+            with LISTENING[fixture]() as found:
+                yield found

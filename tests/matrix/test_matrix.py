@@ -13,21 +13,23 @@ import json
 import os
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from matrix import simulated_tables
-from matrix.groups import FLAVOURS, Ground, new_url
+from matrix.groups import DRIVERS, FLAVOURS, Ground, new_url
 from matrix.scripts import by_kinds, chosen, script
 from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
+from matrix.sqlserver_logs import sqlserver_logs  # noqa: F401 - the fixture
 from support.kafka import kafka  # noqa: F401 - the fixture
 from support.lake import with_driver
 from support.snowflake import snowflake_server  # noqa: F401 - the fixture
 from support.trino import trino_server  # noqa: F401 - the fixture
-from tidegate.dialects.snowflake import Snowflake
 from tidegate.engine.assemble.combinations import combinations
+from tidegate.extras import version
 
 pytest_plugins = ["support.mariadb"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "2"))
@@ -43,11 +45,6 @@ AS_PARQUET = {"http", "dlt"}
 become files is in `integration/api`."""
 
 
-SIMULATED = frozenset(simulated_tables.PLACES)
-"""Databases of which no server runs here; `tidegate certify` tries them where one does. Their tables are run on
-simulated servers, but for `sequence`, and no queries."""
-
-
 def test_every_combination_is_in_the_matrix():
     run = {
         (flavour.source, flavour.name, kind, shape.name)
@@ -60,7 +57,6 @@ def test_every_combination_is_in_the_matrix():
         for one in combinations()
         for shape in shapes_of(one, SEED)
         if one.source not in AS_PARQUET
-        and not (one.flavour.split()[0] in SIMULATED and (" " in one.flavour or one.strategy == "sequence"))
     }
     assert run == accepted
 
@@ -94,9 +90,10 @@ def grounds(request, spark, tmp_path):
         folder.mkdir()
         if server is None:
             return Ground(folder=folder, spark=spark)
-        if server == "snowflake_server":
-            with_driver(spark, *Snowflake.jars)
-        return Ground(folder=folder, spark=spark, url=new_url(server, request.getfixturevalue(server)))
+        if server in DRIVERS:
+            with_driver(spark, *DRIVERS[server])
+        found = request.getfixturevalue(server)
+        return Ground(folder=folder, spark=spark, url=new_url(server, found), server=found)
 
     return new
 
@@ -147,6 +144,7 @@ def _keep(name, format, playing, seconds):
         "keys": KEYS,
         "seconds": round(seconds, 1),
     }
+    line |= {"run": f"{datetime.now(UTC):%Y-%m-%d}, {version().partition('+')[0]}"}
     line |= {"shapes": [shape.name for shape in playing.shapes], "failed": sorted(failed), "seed": SEED}
     with Path(RESULTS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

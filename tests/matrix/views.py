@@ -128,6 +128,14 @@ def slot(memory: Memory, source: Source, table: Table) -> Effect | None:
     return log(memory, source, table)
 
 
+def tracked(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """The rows of the table first, then of each key what became of it last: change tracking."""
+    effect = slot(memory, source, table)
+    if isinstance(effect, Apply):
+        return Apply(events=list({event.key: event for event in effect.events}.values()))
+    return effect
+
+
 def appended(memory: Memory, source: Source, table: Table) -> Effect | None:
     """Rows that came to a versioned table, where nothing else happened to it: `table_changes` into `append`."""
     if any(source.rows.get(key) != row for key, row in memory.rows.items()):

@@ -22,10 +22,10 @@ def server() -> SimulatedServer:
 
 
 def describe(found: SimulatedServer, table: str, columns: dict[str, str]) -> None:
-    """Scripts what the server says of a table's columns; the first one is not NULL."""
+    """Scripts what the server says of the columns of a table, or of a query of all of them; the first is not NULL."""
     made = [(name, str, None, None, None, None, place > 0) for place, name in enumerate(columns)]
-    found.describe(rf'"{table}" WHERE 1 = 0', made)
-    found.on(rf'SELECT TYPE.*LEFT JOIN "SHOP"."{table}"', [tuple(columns.values())])
+    found.describe(rf'"{table}"\s[^=]*WHERE 1 = 0', made)
+    found.on(rf'SELECT TYPE.*LEFT JOIN [^=]*"SHOP"."{table}"', [tuple(columns.values())])
 
 
 def error(number: int, text: str) -> teradatasql.OperationalError:
