@@ -44,6 +44,7 @@ class Engine:
         place: the fields of `source` of an event, by the number of its commit and its place in the transaction.
         read: those of a row of a snapshot.
         lob: a column of which an update may not log the value.
+        truncates: it writes an event for a table that is emptied.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Engine:
     place: Callable[[int, int], Row]
     read: Row
     lob: str | None = None
+    truncates: bool = True
 
     def message(self, event: Event) -> Row:
         """One event with its schema."""
@@ -65,7 +67,8 @@ class Engine:
         )
         place = self.read if event.op == "r" else self.place(*event.order)
         source = {"version": "3.6.3.Final", "connector": self.name, "name": "erp", **self.table, **place}
-        payload = {"before": {**dict.fromkeys(columns), **key}, "after": after, "source": source, "op": event.op}
+        before = None if event.op == "t" else {**dict.fromkeys(columns), **key}
+        payload = {"before": before, "after": after, "source": source, "op": event.op}
         return {"schema": {"type": "struct", "fields": [*parts, {"type": "string", "field": "op"}]}, "payload": payload}
 
     def _value(self, name: str, value: Any) -> Any:
@@ -74,14 +77,16 @@ class Engine:
     def held(self, events: Iterable[Event]) -> dict[Any, Row]:
         """The rows that these events leave, by key, however often and in whatever order they came."""
         rows: dict[Any, Row] = {}
-        ordered = sorted(set(events), key=lambda event: (event.op != "r", event.order))
+        ordered = sorted(set(events), key=lambda event: (event.op != "r", event.order, event.op != "d"))
         for event in ordered:
-            if event.row is None:
+            if event.op == "t":
+                rows.clear()
+            elif event.row is None:
                 rows.pop(event.key, None)
-                continue
-            before = rows.get(event.key, {})
-            found = {name: before.get(name) if value is KEPT else value for name, value in event.row.items()}
-            rows[event.key] = found
+            else:
+                before = rows.get(event.key, {})
+                found = {name: before.get(name) if value is KEPT else value for name, value in event.row.items()}
+                rows[event.key] = found
         return {
             key: {name: None if value is None else self.columns[name].held(value) for name, value in row.items()}
             for key, row in rows.items()
@@ -90,7 +95,7 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Event:
-    """What happened to a row: `c`, `u`, `d`, or `r` of a snapshot; no row where it ended."""
+    """What happened to a row: `c`, `u`, `d`, or `r` of a snapshot; `t` to all of them. No row where it ended."""
 
     op: str
     order: tuple[int, int]
@@ -99,16 +104,28 @@ class Event:
 
 
 def history(engine: Engine, chance: random.Random, keys: int) -> list[Event]:
-    """Transactions of several changes each, of rows that a snapshot had read and of others, in the log's order."""
+    """Transactions of several changes each, of rows that a snapshot had read and of others, in the log's order.
+
+    A key that changes is a delete and an insert of one place in the log. Some rows pass their keys on to each other.
+    """
     present = {key for key in range(1, keys + 1) if chance.random() < 0.3}
     events = [Event(op="r", order=(0, 0), key=key, row=_row(engine, chance)) for key in sorted(present)]
     for commit in range(1, 2 * keys):
         for within in range(chance.choice((1, 2, 3))):
-            key = chance.randint(1, keys)
-            op = "c" if key not in present else chance.choice("uuud")
+            order, key = (commit, within), chance.randint(1, keys)
+            op = "c" if key not in present else chance.choice("uuudm")
+            if op == "m":
+                free = min(set(range(1, keys + 2)) - present)
+                events.append(Event(op="d", order=order, key=key, row=None))
+                events.append(Event(op="c", order=order, key=free, row=_row(engine, chance)))
+                present ^= {key, free}
+                continue
             row = None if op == "d" else _row(engine, chance, kept=op == "u")
             present ^= {key} if op in "cd" else set()
-            events.append(Event(op=op, order=(commit, within), key=key, row=row))
+            events.append(Event(op=op, order=order, key=key, row=row))
+        if engine.truncates and commit == keys:
+            events.append(Event(op="t", order=(commit, 3), key=0, row=None))
+            present.clear()
     return events
 
 
@@ -258,6 +275,7 @@ SQLSERVER = Engine(
         "event_serial_no": str(1 + within % 2),
     },
     read={"commit_lsn": "00000f27:00000758:0005", "change_lsn": None, "event_serial_no": None, "snapshot": "true"},
+    truncates=False,
 )
 
 

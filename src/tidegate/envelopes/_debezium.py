@@ -39,6 +39,14 @@ DOCUMENTS = Schema(
     columns=(Column(name=ID, type=types.TEXT, nullable=False), Column(name=DOCUMENT, type=types.JSON)),
 )
 """What the documents of a collection of MongoDB become."""
+MOVED = (
+    "it changes {}, which the stream's key has and the key of its message has not, so no event deletes the old row "
+    "(`message.key.columns` can name it)"
+)
+UNSEEN = (
+    "it does not tell whether {} has changed, which the stream's key has: neither the key of its message nor the row "
+    "before has it"
+)
 MONGODB = "coalesce(source.connector = 'mongodb', false)"
 
 
@@ -100,7 +108,7 @@ class ReadOptions:
         table: whose events are taken, the others are left out; None for all.
         only: of which table every event has to be, or it is refused; None where nobody knows.
         ways: how values are written.
-        lob_enabled, wall_clock: see `debezium.Debezium`.
+        lob_enabled, wall_clock, key: see `debezium.Debezium`.
     """
 
     table: str | None
@@ -108,6 +116,7 @@ class ReadOptions:
     ways: events.Encodings
     lob_enabled: bool
     wall_clock: bool
+    key: tuple[str, ...]
 
 
 def events_of(messages: DataFrame, schema: Schema, reading: ReadOptions) -> DataFrame:
@@ -135,7 +144,8 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         f"`table:`' "
         f"WHEN {MONGODB} THEN {_refused_document(reading)} "
         f"WHEN op <> 't' AND row IS NULL THEN "
-        f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') END",
+        f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') "
+        f"WHEN op = 'u' THEN {_key_may_have_changed(reading.key)} END",
         deleted=_is_delete("op"),
         clears="coalesce(op = 't', false)",
         fresh=fresh(_source("connector"), lob_enabled=reading.lob_enabled),
@@ -191,6 +201,28 @@ def _refused_document(reading: ReadOptions) -> str:
         f"WHEN {clock} THEN 'only a server clock orders it, which may go back (`wall_clock: true` in `envelope:` "
         f"trusts it)' END"
     )
+
+
+def _key_may_have_changed(key: Sequence[str]) -> str:
+    """Why an update may leave the row of an old key in the table; NULL where its key is the one before.
+
+    A connector turns a key that changes into two events, as far as it is the key of its messages.
+    """
+    cases = []
+    for name in key:
+        unseen = f"NOT ({events.in_key(name)})"
+        before, after = _of_row("before", name), _of_row("after", name)
+        cases.append(f"WHEN {unseen} AND {before} <> {after} THEN {Spark().string(MOVED.format(name))}")
+        # Files have no keys, and a row before only where the database logs one.
+        cases.append(
+            f"WHEN {events.NAMES_KEY} AND {unseen} AND {before} IS NULL THEN {Spark().string(UNSEEN.format(name))}"
+        )
+    return f"CASE {' '.join(cases)} END" if cases else events.NOTHING
+
+
+def _of_row(part: str, name: str) -> str:
+    paths = (events.below(f"$.{within}{part}", name) for within in ("", "payload."))
+    return f"coalesce({', '.join(f'get_json_object(text, {Spark().string(path)})' for path in paths)})"
 
 
 def _is_object(text: str) -> str:

@@ -47,6 +47,20 @@ KEY_ROW = f"coalesce(get_json_object({KEY_TEXT}, '$.payload'), {KEY_TEXT})"
 """The JSON of a message's key, without the schema that it may carry."""
 
 
+NAMES_KEY = f"coalesce(startswith({KEY_ROW}, '{{'), false)"
+"""Whether a message's key tells columns; files have none, and some converters write it as a text."""
+
+
+def in_key(column: str) -> str:
+    """The condition that a message's key has that column."""
+    return f"get_json_object({KEY_ROW}, {Spark().string(below('$', column))}) IS NOT NULL"
+
+
+def below(path: str, name: str) -> str:
+    """The path of a field of that name below another one, as `get_json_object` reads it."""
+    return f"{path}['{name}']"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedEventColumns:
     """What an envelope's rows say of their events, each an expression.

@@ -31,6 +31,7 @@ class Debezium(MessageEnvelope):
         lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
         wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
+        key: the stream's.
         known: schemas that messages are known to carry, so that they are read faster.
     """
 
@@ -42,6 +43,7 @@ class Debezium(MessageEnvelope):
     lob_enabled: bool = False
     wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
+    key: tuple[str, ...] = field(default=(), metadata={"given": True})
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +65,10 @@ class Debezium(MessageEnvelope):
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))
 
+    def keyed_by(self, key: Sequence[str]) -> Debezium:
+        """See `Envelope`."""
+        return replace(self, key=tuple(key))
+
     def of_one_table(self, messages: Sequence[Message]) -> Debezium:
         """The same for events of the newest message's table alone."""
         return replace(self, only=debezium.table_of([each.value for each in messages]))
@@ -76,6 +82,7 @@ class Debezium(MessageEnvelope):
             ways=ways,
             lob_enabled=self.lob_enabled,
             wall_clock=self.wall_clock,
+            key=self.key,
         )
         return debezium.events_of(messages, schema, reading)
 

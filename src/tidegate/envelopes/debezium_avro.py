@@ -39,6 +39,7 @@ class DebeziumAvro(MessageEnvelope):
         lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
         wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
+        key: the stream's.
         registry: the URL of the registry; that of the connection unless given.
     """
 
@@ -51,6 +52,7 @@ class DebeziumAvro(MessageEnvelope):
     lob_enabled: bool = False
     wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
+    key: tuple[str, ...] = field(default=(), metadata={"given": True})
     registry: str | None = field(default=None, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +87,10 @@ class DebeziumAvro(MessageEnvelope):
         """The columns that the messages' schemas tell."""
         return debezium.schema_of(self._as_json(messages), self.columns, table)
 
+    def keyed_by(self, key: Sequence[str]) -> DebeziumAvro:
+        """See `Envelope`."""
+        return replace(self, key=tuple(key))
+
     def of_one_table(self, messages: Sequence[Message]) -> DebeziumAvro:
         """The same for events of the newest message's table alone."""
         return replace(self, only=debezium.table_of(self._as_json(messages)))
@@ -113,6 +119,7 @@ class DebeziumAvro(MessageEnvelope):
             ways=ways,
             lob_enabled=self.lob_enabled,
             wall_clock=self.wall_clock,
+            key=self.key,
         )
         return debezium.events_of(decoded, schema, reading)
 

@@ -32,6 +32,10 @@ PARTS = (
     f"{events.UNFIT} AS unfit",
 )
 OPERATIONS = ("c", "u", "d", "r")
+UNSEEN = (
+    "it does not tell whether {} has changed, which the stream's key has and the key of its message has not; envelope "
+    "debezium may, by the row before"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class Flat(MessageEnvelope):
         lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
         prefix: the prefix of the added fields (`add.fields.prefix`); no column of the table may begin with it.
         connector: the connector that wrote the events, if no field names it: `postgresql`, `mysql`, …
+        key: the stream's.
         known: schemas that messages are known to carry, so that they are read faster.
     """
 
@@ -59,6 +64,7 @@ class Flat(MessageEnvelope):
     lob_enabled: bool = False
     prefix: str = "__"
     connector: str | None = None
+    key: tuple[str, ...] = field(default=(), metadata={"given": True})
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +97,10 @@ class Flat(MessageEnvelope):
             **transforms,
         }
 
+    def keyed_by(self, key: Sequence[str]) -> Flat:
+        """See `Envelope`."""
+        return replace(self, key=tuple(key))
+
     def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
@@ -110,7 +120,8 @@ class Flat(MessageEnvelope):
             "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
             f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' "
             f"WHEN {self._source('connector')} = 'mongodb' THEN 'it is a flattened document of MongoDB; read whole "
-            f"ones with envelope debezium' END",
+            f"ones with envelope debezium' "
+            f"WHEN op = 'u' THEN {self._key_may_have_changed()} END",
             deleted="coalesce(op = 'd', false)",
             clears="false",
             fresh=debezium.fresh(self._source("connector"), lob_enabled=self.lob_enabled),
@@ -152,6 +163,14 @@ class Flat(MessageEnvelope):
             return None
         name = row.get(f"{self.prefix}transaction_id")
         return Member("") if name is None else transactions.member(name, text_of("total_order"))
+
+    def _key_may_have_changed(self) -> str:
+        """Why an update may leave the row of an old key in the table; NULL where messages have no keys, as in files."""
+        missing = (
+            f"WHEN {events.NAMES_KEY} AND NOT ({events.in_key(name)}) THEN {Spark().string(UNSEEN.format(name))}"
+            for name in self.key
+        )
+        return f"CASE {' '.join(missing)} END" if self.key else events.NOTHING
 
     def _added(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self.prefix)

@@ -5,9 +5,11 @@ Never takes the row before an update for the row after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.log import REFUSED
 from tidegate.core.ports.envelope import RowEnvelope
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.spark import Spark
@@ -17,7 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OPERATION, START, WITHIN = "__$operation", "__$start_lsn", "__$seqval"
-BEFORE = 3
+BEFORE, AFTER = 3, 4
+BEFORE_KEYS = "__tidegate_before_keys"
+MOVED = (
+    "it changes the stream's key, and no event deletes the old row; read the capture instance itself "
+    "(`source: {connection: …, capture_instance: …}`)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +32,18 @@ class SqlserverCdc(RowEnvelope):
     """Rows of `cdc.fn_cdc_get_all_changes_…` or of a change table, the LSNs as bytes or hexadecimal text.
 
     Source: SQL Server documentation, "cdc.<capture_instance>_CT": 1 delete, 2 insert, 3 before, 4 after an update.
+
+    Args:
+        key: the stream's.
     """
 
     kind: ClassVar[str] = "sqlserver_cdc"
+
+    key: tuple[str, ...] = field(default=(), metadata={"given": True})
+
+    def keyed_by(self, key: Sequence[str]) -> SqlserverCdc:
+        """See `Envelope`: a table without a clustered index logs a changed key as an update."""
+        return replace(self, key=tuple(key))
 
     def schema(self, columns: Schema) -> Schema:
         """The columns whose names do not begin with `__$`. Raises ColumnMissing."""
@@ -42,8 +58,23 @@ class SqlserverCdc(RowEnvelope):
         lsn = [column for name in (START, WITHIN) if (column := columns.find(name))]
         # A deferred update of one key is a delete and an insert of one LSN, in this order.
         order = f"concat_ws(' ', {', '.join(map(_hexadecimal, lsn))}, CAST({number} AS string))"
-        after = rows.where(f"{number} IS NULL OR {number} <> {BEFORE}")
+        after = self._checked(rows, schema).where(f"{number} IS NULL OR {number} <> {BEFORE}")
         return operations.events(after, schema, operation=word, order=order, unordered=operations.unordered(lsn))
+
+    def _checked(self, rows: DataFrame, schema: Schema) -> DataFrame:
+        """The same, of which updates of another key than before are refused, if the row before is among them."""
+        spark = Spark()
+        number, *place = (spark.quote(name) for name in (OPERATION, START, WITHIN))
+        names = [spark.quote(name) for name in self.key if schema.find(name) is not None]
+        if not names:
+            return rows
+        key = f"struct({', '.join(names)})"
+        before = f"collect_set(CASE WHEN {number} = {BEFORE} THEN {key} END) OVER (PARTITION BY {', '.join(place)})"
+        moved = f"{number} = {AFTER} AND size({BEFORE_KEYS}) > 0 AND NOT array_contains({BEFORE_KEYS}, {key})"
+        others = [spark.quote(name) for name in rows.columns if name != REFUSED]
+        found = rows.selectExpr(*others, REFUSED, f"{before} AS {BEFORE_KEYS}")
+        reason = f"coalesce({REFUSED}, CASE WHEN {moved} THEN {spark.string(MOVED)} END) AS {REFUSED}"
+        return found.selectExpr(*others, reason)
 
 
 def _hexadecimal(column: Column) -> str:

@@ -28,6 +28,10 @@ class Envelope(Protocol):
         """The same with the URL of its registry. Raises ConfigError where it needs one and there is none."""
         return self
 
+    def keyed_by(self, key: Sequence[str]) -> Self:  # noqa: ARG002 - by default a changed key is two events
+        """The same for a stream with that key: an update by which it may have changed unseen is refused."""
+        return self
+
     @property
     def transactions(self) -> TransactionMarkers | None:
         """What its messages tell of the transactions that they are of; None where they tell nothing."""

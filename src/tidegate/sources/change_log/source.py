@@ -211,7 +211,7 @@ class ChangeLog(Source[LogProbe]):
                 log = topics.TopicLog(self._topic(), table)
             elif self.path is None and self.envelope is not None:
                 found: Any = held.enter_context(self._table().probe(sparks))
-                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope, found)
+                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope.keyed_by(self.key), found)
                 version = found.version()
             else:
                 log = held.enter_context(files.opened(self._files(), sparks))
@@ -321,7 +321,7 @@ class ChangeLog(Source[LogProbe]):
         return topics.TopicLogOptions(
             connection=self.connection,
             topic=self.topic,
-            envelope=self.envelope,
+            envelope=self.envelope.keyed_by(self.key),
             start=self.start,
             transactions=self.transactions,
         )
@@ -346,7 +346,7 @@ class ChangeLog(Source[LogProbe]):
             raise InternalError("a log of files without a path or an envelope")
         return files.FileLogOptions(
             path=self.path,
-            envelope=self.envelope,
+            envelope=self.envelope.keyed_by(self.key),
             form=self.format,
             options=self.options,
             columns=self.columns,

@@ -1,0 +1,250 @@
+"""How connectors may be told to write numbers, times and bytes: each value is read exactly, or its event is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from support.engines import debezium, number, unscaled
+from support.envelopes import columns, told
+from tidegate.core.log import REFUSED, Message
+from tidegate.core.schema import BIGINT, BINARY, DATE, DOUBLE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, Type, decimal
+from tidegate.envelopes.debezium import Debezium
+from tidegate.errors import ConfigError
+
+pytestmark = [pytest.mark.spark]
+
+UNFIT = object()
+"""A value whose event is refused."""
+CONNECT = "org.apache.kafka.connect.data"
+NOON = 12 * 3_600 * 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """How a column is written.
+
+    Args:
+        field: of the message's schema.
+        type: that the column gets where nothing is stated.
+        values: each as it is written, and what is read; dates and times as texts.
+        stated: what the project says of it.
+    """
+
+    field: dict[str, Any]
+    type: Type
+    values: Sequence[tuple[Any, Any]]
+    stated: str | None = None
+
+
+def base(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def variable(text: str) -> dict[str, Any]:
+    scale = -int(Decimal(text).as_tuple().exponent)
+    return {"scale": scale, "value": unscaled(Decimal(text), scale)}
+
+
+PROPAGATED = {"parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
+MODES = {
+    # decimal.handling.mode
+    "money, precise": Mode(
+        field=number(19, 4),
+        type=decimal(19, 4),
+        values=[
+            (unscaled(Decimal("-922337203685477.5808"), 4), Decimal("-922337203685477.5808")),
+            ("AQ==", Decimal("0.0001")),
+        ],
+    ),
+    "decimal, string": Mode(
+        field={"type": "string"}, type=TEXT, values=[("-922337203685477.5808", "-922337203685477.5808")]
+    ),
+    "decimal, string, stated": Mode(
+        field={"type": "string"},
+        type=decimal(10, 2),
+        stated="decimal(10,2)",
+        values=[
+            ("10.50", Decimal("10.50")),
+            ("1E+3", Decimal("1000.00")),
+            ("1.005", UNFIT),
+            ("", UNFIT),
+            ("NaN", UNFIT),
+        ],
+    ),
+    "decimal, double": Mode(field={"type": "double"}, type=DOUBLE, values=[(10.1, 10.1), (1e300, 1e300)]),
+    "decimal, double, stated": Mode(
+        field={"type": "double"},
+        type=decimal(10, 2),
+        stated="decimal(10,2)",
+        values=[(10.1, Decimal("10.10")), (1.2345678e7, Decimal("12345678.00")), (0.005, UNFIT), ("NaN", UNFIT)],
+    ),
+    "NUMBER": Mode(
+        field=debezium("struct", "data.VariableScaleDecimal"),
+        type=TEXT,
+        values=[
+            (variable("1.250"), "1.250"),
+            (variable("-0.0000001"), "-0.0000001"),
+            ({"scale": -2, "value": "Bw=="}, "700"),
+            ({"scale": 0, "value": ""}, "0"),
+            (variable("9" * 38), "9" * 38),
+            (variable("9" * 40), UNFIT),
+            ({"value": "Bw=="}, UNFIT),
+        ],
+    ),
+    "NUMBER, stated": Mode(
+        field=debezium("struct", "data.VariableScaleDecimal"),
+        type=decimal(12, 3),
+        stated="decimal(12,3)",
+        values=[
+            (variable("1.25"), Decimal("1.250")),
+            (variable("1.2505"), UNFIT),
+            ({"scale": -2, "value": "Bw=="}, Decimal(700)),
+        ],
+    ),
+    "NUMBER, stated as whole": Mode(
+        field=debezium("struct", "data.VariableScaleDecimal"),
+        type=decimal(19, 0),
+        stated="decimal(19,0)",
+        values=[(variable("9223372036854775808"), Decimal(2**63)), (variable("0.5"), UNFIT)],
+    ),
+    # bigint.unsigned.handling.mode
+    "bigint unsigned, long": Mode(
+        field={"type": "int64"}, type=BIGINT, values=[(2**63 - 1, 2**63 - 1), (2**63, UNFIT)]
+    ),
+    "bigint unsigned, long, propagated": Mode(
+        field={"type": "int64", **PROPAGATED},
+        type=decimal(20, 0),
+        values=[(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)],
+    ),
+    # time.precision.mode
+    "date, connect": Mode(
+        field={"type": "int32", "name": f"{CONNECT}.Date"},
+        type=DATE,
+        values=[(-719_162, "0001-01-01"), (2_932_897, UNFIT)],
+    ),
+    "time, connect": Mode(
+        field={"type": "int32", "name": f"{CONNECT}.Time"},
+        type=TIME,
+        values=[(1, "00:00:00.001000"), (86_399_999, "23:59:59.999000")],
+    ),
+    "timestamp, connect": Mode(
+        field={"type": "int64", "name": f"{CONNECT}.Timestamp"},
+        type=TIMESTAMP,
+        values=[(-1, "1969-12-31 23:59:59.999"), (253_402_300_800_000, UNFIT)],
+    ),
+    "date, isostring": Mode(
+        field=debezium("string", "time.IsoDate"),
+        type=DATE,
+        values=[("2025-01-31Z", "2025-01-31"), ("2025-02-30Z", UNFIT), ("+10000-01-01Z", UNFIT)],
+    ),
+    "time, isostring": Mode(
+        field=debezium("string", "time.IsoTime"),
+        type=TIME,
+        values=[("12:00:00.5Z", "12:00:00.500000"), ("12:00Z", "12:00:00.000000"), ("12:00:00.1234567Z", UNFIT)],
+    ),
+    "timestamp, isostring": Mode(
+        field=debezium("string", "time.IsoTimestamp"),
+        type=TIMESTAMP,
+        values=[
+            ("2025-01-31T12:00:00.000001Z", "2025-01-31 12:00:00.000001"),
+            ("2025-01-31T12:00:00.1234567Z", UNFIT),
+            ("0000-01-01T00:00:00Z", UNFIT),
+        ],
+    ),
+    "time, adaptive": Mode(
+        field=debezium("int64", "time.MicroTime"),
+        type=TIME,
+        values=[(NOON + 1, "12:00:00.000001"), (-3_020_399_000_000, "-838:59:59.000000")],
+    ),
+    "timestamp, nanoseconds": Mode(
+        field=debezium("int64", "time.NanoTimestamp"),
+        type=TIMESTAMP,
+        values=[(-1_000, "1969-12-31 23:59:59.999999"), (100, UNFIT), (-100, UNFIT)],
+    ),
+    "datetimeoffset": Mode(
+        field=debezium("string", "time.ZonedTimestamp"),
+        type=TIMESTAMPTZ,
+        values=[
+            ("2025-01-31T23:30:00.1-05:30", "2025-02-01 05:00:00.1"),
+            ("9999-12-31T23:59:59.999999Z", "9999-12-31 23:59:59.999999"),
+            ("2025-01-31T12:00:00.1234567Z", UNFIT),
+            ("2025-01-31T12:00:00", UNFIT),
+        ],
+    ),
+    # A zero date of MySQL.
+    "zero date": Mode(field=debezium("int32", "time.Date"), type=DATE, values=[(None, None), (0, "1970-01-01")]),
+    # binary.handling.mode
+    "binary, bytes": Mode(
+        field={"type": "bytes"}, type=BINARY, values=[(base(b"\x00\xff"), b"\x00\xff"), ("*", UNFIT)]
+    ),
+    "binary, base64": Mode(field={"type": "string"}, type=TEXT, values=[("AP8=", "AP8=")]),
+    "binary, base64, stated": Mode(
+        field={"type": "string"}, type=BINARY, stated="binary as bytes", values=[("AP8=", UNFIT)]
+    ),
+    "binary, hex": Mode(field={"type": "string"}, type=TEXT, values=[("00ff", "00ff")]),
+}
+
+
+def messages(mode: Mode, *, carried: bool = True) -> list[Any]:
+    """Messages of one column beside the key."""
+    fields = [{"type": "int64", "field": "id"}, {**mode.field, "optional": True, "field": "v"}]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    found = []
+    for place, (written, _) in enumerate(mode.values, 1):
+        source = {"connector": "mysql", "db": "shop", "table": "orders", "file": "b.000001", "pos": place, "row": 0}
+        payload = {"before": None, "after": {"id": place, "v": written}, "source": source, "op": "c"}
+        found.append((None, {"schema": schema, "payload": payload} if carried else payload))
+    return found
+
+
+def read(events: Sequence[dict[str, Any]]) -> list[Any]:
+    return [UNFIT if event[REFUSED] is not None else columns(event)["v"] for event in events]
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_value_is_read_exactly_or_refused(session, name):
+    mode = MODES[name]
+    envelope = Debezium(columns={"v": mode.stated} if mode.stated else {})
+    written = messages(mode)
+    found = envelope.schema([Message(key=None, value=json.dumps(value).encode()) for _, value in written])
+    column = found.find("v")
+    assert column is not None
+    assert column.type == mode.type
+    assert read(told(session, envelope, written)) == [value for _, value in mode.values]
+
+
+WAYS = {
+    "decimal(19,4) as bytes": "money, precise",
+    "decimal(10,2) as string": "decimal, string, stated",
+    "decimal(10,2) as double": "decimal, double, stated",
+    "date": "zero date",
+    "date as IsoDate": "date, isostring",
+    "time as IsoTime": "time, isostring",
+    "time as MicroTime": "time, adaptive",
+    "timestamp as Timestamp": "timestamp, connect",
+    "timestamp as IsoTimestamp": "timestamp, isostring",
+    "timestamp as NanoTimestamp": "timestamp, nanoseconds",
+    "timestamptz": "datetimeoffset",
+    "binary as bytes": "binary, bytes",
+}
+
+
+@pytest.mark.parametrize("stated", WAYS)
+def test_a_value_without_a_schema_is_read_as_it_is_stated(session, stated):
+    mode = MODES[WAYS[stated]]
+    envelope = Debezium(columns={"id": "bigint", "v": stated})
+    assert read(told(session, envelope, messages(mode, carried=False))) == [value for _, value in mode.values]
+
+
+@pytest.mark.parametrize("word", ["decimal(10,2)", "timestamp", "time", "binary"])
+def test_a_type_that_may_be_written_in_several_ways_needs_one_stated(word):
+    message = Message(key=None, value=json.dumps(messages(MODES["money, precise"], carried=False)[0][1]).encode())
+    with pytest.raises(ConfigError, match="may be encoded as"):
+        Debezium(columns={"id": "bigint", "v": word}).schema([message])
