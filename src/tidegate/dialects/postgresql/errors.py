@@ -24,6 +24,7 @@ from tidegate.errors import (
 )
 
 DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
+POLICY = "affected by row-level security policy"
 PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
 
@@ -52,6 +53,13 @@ def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # n
     match error:
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return ColumnMissing(f"connection {name!r}: {text}")
+        case errors.InsufficientPrivilege() if POLICY in text:
+            return SourceError(
+                f"connection {name!r}: {text}, and the login {user} would read a part of the rows as if it were all",
+                hint=f"Let an administrator run `ALTER ROLE {quoted(user)} BYPASSRLS`; or connect as the owner of the "
+                "table, unless it has FORCE ROW LEVEL SECURITY; or load a view of that owner's which states the rows "
+                "that are wanted.",
+            )
         case errors.InsufficientPrivilege():
             hint = f"Let an administrator run `{_grant(text, user)}`, then `tidegate doctor`."
             return SourceError(f"connection {name!r}: {text}", hint=hint)

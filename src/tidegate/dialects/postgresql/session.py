@@ -32,14 +32,20 @@ from tidegate.errors import ConfigError, InternalError, SourceUnavailable, Tideg
 
 APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# The server must not end the session that holds the snapshot while Spark reads.
-SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# The server must not end the session that holds the snapshot while Spark reads. What a policy would cut is refused:
+# a part of a table, taken for the whole, would look like deletes.
+SETTINGS = (
+    "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1; "
+    "SET row_security = off"
+)
 # Each failed attempt needs another TRUNCATE that commits in the moment between the snapshot and the lock.
 ATTEMPTS = 5
 # A TRUNCATE waits for the lock of the session that holds the snapshot, and Spark would wait for the TRUNCATE for ever.
 LOCK_TIMEOUT = "-c lock_timeout=30s"
-# What output functions write must be the same text on every connection, whatever the client or the role has set.
-WRITES = (
+# What output functions write must be the same text on every connection, whatever the client or the role has set; and
+# no connection may see a part of a table.
+READS = (
+    "SET LOCAL row_security = off; "
     "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres'; "
     "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL lc_monetary = 'C'"
 )
@@ -132,7 +138,7 @@ class PostgresqlSession(PreSnapshotSession):
             return
         for _ in range(ATTEMPTS):
             self.rows(BEGIN)
-            self.rows(WRITES)
+            self.rows(READS)
             ((snapshot,),) = self.rows("SELECT pg_export_snapshot()")
             # Planning locks whatever is read: the tables of a view or a query, partitions, materialized views.
             self.rows(f"EXPLAIN SELECT * FROM {relation.sql}")
@@ -234,7 +240,7 @@ class PostgresqlSession(PreSnapshotSession):
             # Every value in binary from the first fetch on: text takes a third longer.
             "prepareThreshold": "-1",
             "sessionInitStatement": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}",
+            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {READS}",
             **{TO_JDBC[word]: value for word, value in self._options.items() if word in TO_JDBC},
             **self._begins_with(),
         }
@@ -280,7 +286,7 @@ class PostgresqlSession(PreSnapshotSession):
     def _on_own_connection(self, sql: str) -> list[Row]:
         with self._connect() as other:
             self._ask(other, BEGIN)
-            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}")
+            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {READS}")
             return self._ask(other, sql)
 
     def _connect(self) -> psycopg.Connection[Row]:
