@@ -7,6 +7,16 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 DAY_LENGTH = 10
+STEPS = tuple(
+    timedelta(microseconds=each)
+    for each in (
+        *(3_600_000_000 * hours for hours in (24, 12, 6, 1)),
+        *(60_000_000 * minutes for minutes in (30, 15, 10, 5, 1)),
+        *(1_000_000 * seconds for seconds in (30, 15, 10, 5, 1)),
+        *(10**power for power in range(5, -1, -1)),
+    )
+)
+"""Steps to which columns are declared, or clocks cut down: from a day to a microsecond."""
 
 
 class Clock(StrEnum):
@@ -67,3 +77,17 @@ def earlier(value: str, length: timedelta) -> str | None:
         return (datetime.fromisoformat(value) - length).isoformat(" ", "microseconds")
     except OverflowError:
         return None
+
+
+def step(*values: str) -> timedelta:
+    """The greatest usual step of which all these canonical timestamps are multiples: how coarsely they were written.
+
+    Example:
+        >>> step("2025-01-01 12:15:00.000000"), step("2025-01-01 12:15:00.000000", "2025-01-01 12:14:00.000000")
+        (datetime.timedelta(seconds=900), datetime.timedelta(seconds=60))
+        >>> step("2025-01-01 12:15:07.123456")
+        datetime.timedelta(microseconds=1)
+    """
+    moments = [datetime.fromisoformat(value) for value in values]
+    times = [moment - moment.replace(hour=0, minute=0, second=0, microsecond=0) for moment in moments]
+    return next(each for each in STEPS if not any(time % each for time in times))

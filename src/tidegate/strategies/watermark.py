@@ -6,12 +6,12 @@ Reads only up to a safe bound, and never moves the position past a row it has no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
+from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier, step
 from tidegate.core.changes import ChangeSet, Observed, SafeBound, SliceStats
 from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Upsert
@@ -157,7 +157,7 @@ class Watermark(Strategy):
         state: Mapping[str, Any] = since.state if since else {}
         value: str | None = state.get("value")
         self._check_clock(value, edge)
-        new = probe.stats(self._range(value, edge.upto)) if edge.upto is not None else SliceStats(rows=0)
+        edge, new = self._whole_steps(probe, value, edge)
         last = new.last or value
         back = self._look_back(probe, value, last, state)
         more = self._more_at(probe, value, back.spans, state)
@@ -199,6 +199,25 @@ class Watermark(Strategy):
                 f"that were written since it went back would be missed",
                 restored=True,
             )
+
+    def _whole_steps(self, probe: Probe, value: str | None, edge: SafeBound) -> tuple[SafeBound, SliceStats]:
+        """The edge, below a value that later rows may still get, and the rows up to it.
+
+        A column that keeps whole seconds, or a clock that is cut down to minutes, gives every row of a step the same
+        value: until the step has passed, that value is left to a later load. How long a step is, the two greatest
+        values tell. A lookback compares them again anyway.
+        """
+        if edge.upto is None:
+            return edge, SliceStats(rows=0)
+        new = probe.stats(self._range(value, edge.upto))
+        if new.last is None or not edge.final or self._offsets or _passed(edge.upto, new.last):
+            return edge, new
+        upto = earlier(new.last, TICK)
+        before = probe.stats(self._range(value, upto))
+        if (other := before.last or value) is not None and _passed(edge.upto, new.last, other):
+            return edge, new
+        more = f"{self.column} = {new.last}, which more rows may still get,"
+        return replace(edge, upto=upto, held_by=(*edge.held_by, more)), before
 
     def _range(self, after: str | None, upto: str | None) -> Range:
         return Range(cursor=self.cursor, after=after, upto=upto)
@@ -300,6 +319,13 @@ class Watermark(Strategy):
             return ""
         after = f"after {value} " if value else ""
         return f"{counted(new.rows, 'row')} with {self.column} {after}up to {edge.upto}"
+
+
+def _passed(upto: str, last: str, *others: str) -> bool:
+    """Whether the step of the greatest value ends within an inclusive bound; that of a date or a number always does."""
+    if len(last) == DAY_LENGTH or last.isdigit():
+        return True
+    return datetime.fromisoformat(last) + step(last, *others) <= datetime.fromisoformat(upto) + TICK
 
 
 def _rows(window: str | None) -> int:

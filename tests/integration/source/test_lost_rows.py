@@ -5,6 +5,7 @@ A scenario is a generator that acts as the writing sessions and yields wherever 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -87,6 +88,27 @@ def a_cursor_left_open(shop: Shop) -> Iterator[None]:
     yield
 
 
+def _within_one_second(shop: Shop, column: str) -> Iterator[None]:
+    old, new = shop.session(), shop.session()
+    new.execute(f"ALTER TABLE orders ALTER updated_at {column}")
+    time.sleep(1.05 - time.time() % 1)  # a second has just begun, and does not end before the load
+    new.execute(INSERT, ["new"])
+    old.execute("BEGIN")
+    old.execute(INSERT, ["old"])
+    yield
+    old.execute("COMMIT")
+    yield
+    time.sleep(2.1 - time.time() % 1)  # which it then has
+
+
+def the_column_keeps_whole_seconds(shop: Shop) -> Iterator[None]:
+    yield from _within_one_second(shop, "TYPE timestamptz(0)")
+
+
+def the_time_is_cut_down_to_seconds(shop: Shop) -> Iterator[None]:
+    yield from _within_one_second(shop, "SET DEFAULT date_trunc('second', now())")
+
+
 TIMES = [
     older_transaction_commits_last,
     begins_now_and_writes_later,
@@ -94,6 +116,8 @@ TIMES = [
     older_one_is_prepared,
     older_one_updates_a_loaded_row,
     a_cursor_left_open,
+    the_column_keeps_whole_seconds,
+    the_time_is_cut_down_to_seconds,
 ]
 
 
