@@ -6,6 +6,7 @@ Never guesses an operation, nor orders events by text that does not sort like it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
@@ -44,8 +45,11 @@ def without(columns: Schema, names: Iterable[str]) -> Schema:
 
 
 def word(name: str) -> str:
-    """The expression of an operation as it is compared: without blanks, in capital letters."""
-    return f"upper(trim(CAST({Spark().quote(name)} AS string)))"
+    """The expression of an operation as it is compared: without blanks, in capital letters.
+
+    Not by `upper`, which spends seconds on tables of all of Unicode when a Spark first uses it.
+    """
+    return f"translate(trim(CAST({Spark().quote(name)} AS string)), '{ascii_lowercase}', '{ascii_uppercase}')"
 
 
 def orders(columns: Sequence[Column]) -> str:

@@ -216,7 +216,7 @@ class FileLog(OpenLog):
         with reading(self.label):
             found = self._lines(session, paths) if messages else self._rows(session, paths)
             # The other reader takes a file as a whole: where a record cannot be taken, all are only counted.
-            if messages or not values or (json and not found.where(f"{REFUSED} IS NOT NULL").isEmpty()):
+            if messages or not values or (json and _any_refused(found)):
                 count = sum(_filled(rows, path) for path in paths) if json else other.count(Everything())
                 return Fingerprint(rows=found.count()), Fingerprint(rows=count)
             return dataframe_ops.fingerprint(found, Spark().steps(self._columns.columns)), other.fingerprint(
@@ -347,6 +347,14 @@ class FileLog(OpenLog):
             f"{none} AS {REFUSED}",
             f"{none} AS {RAW}",
         )
+
+
+def _any_refused(rows: DataFrame) -> bool:
+    """Whether a record cannot be taken; counted, because Spark asks a condition below the parser.
+
+    It would then parse a record again for every name that the condition and its parts look at.
+    """
+    return bool(rows.selectExpr(f"count_if({REFUSED} IS NOT NULL)").collect()[0][0])
 
 
 def _filled(rows: FileRows, path: str) -> int:
