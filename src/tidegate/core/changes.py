@@ -23,11 +23,16 @@ class SafeBound:
         held_by: who holds the edge back, one text each ("pid 4711 (psql), in a transaction since …"); empty for nobody.
         final: no further row can have the value of the bound. False for files and lake tables: rows that are added
             later may have the value that was the greatest until then.
+        generated: of a sequence, the last number that the database has generated, so that later rows have greater ones;
+            None where the database does not tell.
+        grant: the statement after which the login may read that number; None where nothing is missing.
     """
 
     upto: str | None
     held_by: tuple[str, ...] = ()
     final: bool = True
+    generated: int | None = None
+    grant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

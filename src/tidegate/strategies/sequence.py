@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from tidegate.core.bounds import Clock, SequenceBound
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, SafeBound
 from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Insert
 from tidegate.core.flavours import Bound
@@ -22,7 +22,7 @@ from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.spelling import suggest
-from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, PlanError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +102,7 @@ class Sequence(Strategy):
         edge = probe.edge()
         if since is not None:
             check_continues(since, probe)
+        self._check_numbers(value, edge)
         self._check_nulls(probe)
         if since is not None and value is not None:
             self._check_more(probe, value, since.state.get("at"))
@@ -122,6 +123,29 @@ class Sequence(Strategy):
             reason=f"{counted(stats.rows, 'row')} with {self.column} {f'above {value} ' if value else ''}up to {last}",
             edge=edge,
         )
+
+    def _check_numbers(self, value: str | None, edge: SafeBound) -> None:
+        """Raises HistoryGone when new rows may get numbers up to the position, which would never be read.
+
+        The greatest number alone proves nothing, since the newest rows may have been deleted; what the database has
+        generated does.
+        """
+        greatest = edge.upto if edge.upto is None else int(edge.upto)
+        if value is None or edge.held_by or not edge.final or (greatest is not None and greatest >= int(value)):
+            return
+        if edge.generated is not None and edge.generated < int(value):
+            raise HistoryGone(
+                f"the table was loaded up to {self.column} = {value}, and the last number that the source has "
+                f"generated is {edge.generated}: its numbers were set back, and new rows would be missed",
+                restored=True,
+            )
+        if edge.grant is not None and greatest is not None:
+            raise HistoryGone(
+                f"the table was loaded up to {self.column} = {value}, and the greatest number in the source is "
+                f"{greatest}: either its newest rows were deleted, or its numbers were set back and new rows would be "
+                f"missed",
+                hint=f"Let an administrator run `{edge.grant}`, by which Tidegate tells the two apart, then run again.",
+            )
 
     def _state(self, value: str | None) -> dict[str, Any]:
         return {"cursor": list(self.cursor), "value": value}

@@ -20,7 +20,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.schema import TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.errors import ConfigError, EdgeUnknown
+from tidegate.errors import ConfigError, EdgeUnknown, HistoryGone
 from tidegate.sources.database import Database
 from tidegate.sources.shared.relation import of_table
 from tidegate.strategies.sequence import Sequence
@@ -348,9 +348,49 @@ def test_watermark_on_a_number_is_refused(shop: Shop) -> None:
 
 
 def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
-    assert safe_sequence_bound(shop.url) == SafeBound(upto=None)
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None, generated=0)
     shop.session().execute("INSERT INTO orders (name) VALUES ('a'), ('b')")
-    assert safe_sequence_bound(shop.url) == SafeBound(upto="2")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto="2", generated=2)
+    shop.session().execute("DELETE FROM orders WHERE id = 2")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto="1", generated=2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("TRUNCATE orders RESTART IDENTITY",),
+        ("TRUNCATE orders RESTART IDENTITY", "INSERT INTO orders (name) VALUES ('new')"),
+        ("DELETE FROM orders WHERE id > 1", "SELECT setval('orders_id_seq', 1)"),
+        ("DELETE FROM orders WHERE id > 1", "SELECT setval('orders_id_seq', 3, false)"),
+    ],
+)
+def test_numbers_that_were_set_back_stop_a_sequence(shop: Shop, changes: tuple[str, ...]) -> None:
+    admin = shop.session()
+    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
+    loader = Careful(url=shop.url, strategy=Sequence(column="id"))
+    loader.load()
+    assert loader.rows == shop.rows()
+    for change in changes:
+        admin.execute(change)
+    with pytest.raises(HistoryGone, match="numbers were set back") as stopped:
+        loader.load()
+    assert stopped.value.context["restored"]
+
+
+def test_deleted_newest_rows_stop_no_sequence(shop: Shop, reader: str) -> None:
+    """A login that may not read the sequence is told so, for it cannot tell the two apart."""
+    admin = shop.session()
+    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
+    loader = Careful(url=reader, strategy=Sequence(column="id"))
+    loader.load()
+    for change in ("DELETE FROM orders WHERE id > 1", "DELETE FROM orders", "INSERT INTO orders (name) VALUES ('new')"):
+        admin.execute(change)
+        if change.endswith("> 1"):
+            with pytest.raises(HistoryGone, match="either its newest rows were deleted") as stopped:
+                loader.load()
+            admin.execute(stopped.value.hint.split("`")[1])
+        loader.load()
+    assert set(loader.rows) == {1, 2, 3, 4}
 
 
 def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
@@ -381,7 +421,7 @@ def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
     began = time.monotonic()
     edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
     ending.join()
-    assert edge == SafeBound(upto="2")
+    assert edge == SafeBound(upto="2", generated=3)
     assert time.monotonic() - began < 10
 
 

@@ -88,6 +88,19 @@ def test_writer_holds_both_edges(file: File) -> None:
         assert probe.edge().upto == "2"
 
 
+def test_last_generated_number_is_told_by_the_file(file: File) -> None:
+    def generated() -> int | None:
+        with file.source().probe(bound=SequenceBound(column="id")) as probe:
+            return probe.edge().generated
+
+    assert generated() == 0
+    file.writer.execute("INSERT INTO orders (name) VALUES ('a'), ('b'), ('c')")
+    file.writer.execute("DELETE FROM orders WHERE id > 1")
+    assert generated() == 3
+    file.writer.execute("DELETE FROM sqlite_sequence")
+    assert generated() == 1
+
+
 def test_number_that_is_given_again_has_no_edge(file: File) -> None:
     file.writer.execute('CREATE TABLE again (id INTEGER PRIMARY KEY, "AUTOINCREMENT" TEXT)')
     with (

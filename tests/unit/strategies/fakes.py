@@ -34,6 +34,8 @@ class Table(PartialProbe):
     rows: dict[str, dict[str, str | None]] = field(default_factory=dict)
     safe: str | None = "2025-01-31 00:00:00.000000"
     final: bool = True
+    generated: int | None = None
+    grant: str | None = None
     source: str = "memory"
     ticks: int = 1
     schema_: Schema = SCHEMA
@@ -57,7 +59,7 @@ class Table(PartialProbe):
         return list(key) == ["id"]
 
     def edge(self) -> SafeBound:
-        return SafeBound(upto=self.safe, final=self.final)
+        return SafeBound(upto=self.safe, final=self.final, generated=self.generated, grant=self.grant)
 
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")

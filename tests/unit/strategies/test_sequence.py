@@ -85,6 +85,42 @@ def test_history_and_nulls() -> None:
         two.run()
 
 
+@pytest.mark.parametrize(("safe", "generated"), [("1", 1), (None, 0), ("2", 2)])
+def test_numbers_that_were_set_back_stop(safe: str | None, generated: int) -> None:
+    """What comes next would get numbers that are not read again."""
+    one = stream()
+    one.table.generated = 3
+    one.run()
+    one.table.safe, one.table.generated = safe, generated
+    with pytest.raises(HistoryGone, match=f"last number that the source has generated is {generated}") as stopped:
+        one.run()
+    assert stopped.value.context["restored"]
+
+
+@pytest.mark.parametrize(("safe", "generated"), [("1", 3), (None, 3), ("2", 9), ("1", None), ("3", 2)])
+def test_newest_rows_that_were_deleted_stop_nothing(safe: str | None, generated: int | None) -> None:
+    one = stream()
+    one.run()
+    one.table.safe, one.table.generated = safe, generated
+    assert one.run() is None
+
+
+def test_numbers_that_the_login_may_not_see_stop_once_the_greatest_is_below_the_position() -> None:
+    one = stream()
+    one.table.grant = "GRANT SELECT ON SEQUENCE s TO reader"
+    one.run()
+    assert one.run() is None
+    one.table.safe = None
+    assert one.run() is None
+    one.table.safe = "2"
+    with pytest.raises(HistoryGone, match="either its newest rows were deleted") as stopped:
+        one.run()
+    assert one.table.grant in stopped.value.hint
+    assert not stopped.value.context.get("restored")
+    one.table.final = False
+    assert one.run() is None
+
+
 def test_options() -> None:
     assert Sequence(column="id").problems() == ()
     assert "application" in Sequence(column="id", clock=Clock.APPLICATION).problems()[0]

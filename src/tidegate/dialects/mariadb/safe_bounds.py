@@ -124,7 +124,16 @@ def safe_sequence_bound(session: CatalogSession, relation: Relation, column: Col
     if holders or prepared:
         xids = tuple(f"the prepared transaction {xid}" for xid in prepared[:NAMED])
         return SafeBound(upto=None, held_by=(*xids, *_names(session, holders, "writing since")))
-    return SafeBound(upto=None if highest is None else str(highest))
+    generated = _generated(session, relation)
+    return SafeBound(upto=None if highest is None else str(highest), generated=generated)
+
+
+def _generated(session: CatalogSession, relation: Relation) -> int | None:
+    """The last number that the table has given to a row, at least."""
+    rows = session.outside_rows(
+        f"SELECT t.auto_increment FROM information_schema.tables t WHERE {named(session, relation)}"
+    )
+    return int(rows[0][0]) - 1 if rows and rows[0][0] is not None else None
 
 
 def _must_be_counted(session: CatalogSession, relation: Relation, column: Column) -> None:

@@ -63,6 +63,14 @@ FROM pg_sequence s JOIN pg_depend d ON
 """
 
 
+UNREADABLE = """
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY('{{{oids}}}'::oid[])
+  AND NOT (has_sequence_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'))
+ORDER BY c.oid
+"""
+STEPS = "SELECT seqrelid::regclass::text, seqincrement FROM pg_sequence WHERE seqrelid = ANY('{{{oids}}}'::oid[])"
 FOREIGN = "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'f' AND oid = ANY('{{{oids}}}'::oid[])"
 REPLICATED = """
 SELECT r.srrelid::regclass::text FROM pg_subscription_rel r
@@ -124,8 +132,7 @@ def safe_sequence_bound(
     tables = _tree(session, relation)
     _must_be_numbered_here(session, relation, tables)
     sequences = _sequences(session, tables, column.name)
-    quoted = session.dialect.quote(column.name)
-    ((highest,),) = session.rows(f"SELECT max({quoted}) FROM {relation.sql}")
+    ((highest,),) = session.rows(f"SELECT max({session.dialect.quote(column.name)}) FROM {relation.sql}")
     # Only now: who held no lock by this moment takes an id above the highest.
     holders = _holders(session, tables + sequences)
     deadline = time.monotonic() + wait.total_seconds()
@@ -138,7 +145,11 @@ def safe_sequence_bound(
     if holders:
         named = (f"{_writer(row)}, writing to {relation.label}" for row in list(holders.values())[:NAMED])
         return SafeBound(upto=None, held_by=tuple(named))
-    return SafeBound(upto=None if highest is None else str(highest))
+    upto = None if highest is None else str(highest)
+    hidden = _unreadable(session, sequences)
+    if hidden is not None:
+        return SafeBound(upto=upto, grant=f"GRANT SELECT ON SEQUENCE {hidden} TO {quoted(session.user)}")
+    return SafeBound(upto=upto, generated=_generated(session, sequences))
 
 
 def _must_be_complete(session: DescribingSession) -> None:
@@ -258,6 +269,21 @@ def _sequences(session: DescribingSession, tables: list[int], column: str) -> li
                 f"strategy.",
             )
     return [row[0] for row in found]
+
+
+def _unreadable(session: DescribingSession, sequences: list[int]) -> str | None:
+    """The name of one of the sequences that this user may not read."""
+    rows = session.rows(UNREADABLE.format(oids=_list(sequences)))
+    return str(rows[0][0]) if rows else None
+
+
+def _generated(session: DescribingSession, sequences: list[int]) -> int:
+    """The last number that any of the sequences has given to a row."""
+    last = []
+    for name, step in session.rows(STEPS.format(oids=_list(sequences))):
+        ((number, called),) = session.rows(f"SELECT last_value, is_called FROM {name}")
+        last.append(int(number if called else number - step))
+    return max(last)
 
 
 def _holders(session: DescribingSession, oids: list[int]) -> dict[tuple[str, int], Row]:

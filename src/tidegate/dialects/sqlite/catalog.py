@@ -90,6 +90,13 @@ def grows(session: CatalogSession, relation: Relation, column: str) -> bool:
     )
 
 
+def generated(session: CatalogSession, relation: Relation) -> str:
+    """The statement for the last number that an AUTOINCREMENT table has given to a row; no row if it never had one."""
+    schema = session.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
+    name = session.dialect.string(relation.parts[-1])
+    return f"SELECT seq FROM {schema}.sqlite_sequence WHERE name = {name} COLLATE NOCASE"
+
+
 def has_rowid(session: CatalogSession, relation: Relation) -> bool:
     """Whether rows have a number that orders them."""
     if not relation.parts or not _created(session, relation):

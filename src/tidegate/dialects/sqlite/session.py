@@ -98,10 +98,13 @@ class SqliteSession(PreSnapshotSession):
                 f"the number of a deleted last row, and a row with a reused number would be missed",
                 hint="Declare it AUTOINCREMENT, or use `strategy: {kind: full}` or `{kind: watermark}`.",
             )
-        found = self._alone(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}", wait)
+        highest = f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}"
+        found = self._alone(f"SELECT ({highest}), ({catalog.generated(self, relation)})", wait)
         if found is None:
             return SafeBound(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
-        return SafeBound(upto=None if found[0] is None else str(found[0]))
+        # A file that lost the number that it keeps goes on after its greatest row.
+        generated = max(each or 0 for each in found)
+        return SafeBound(upto=None if found[0] is None else str(found[0]), generated=generated)
 
     def hold(self, relation: Relation) -> None:
         """Nothing to take: SQLite shares no snapshot between connections; see `verify_unchanged`."""

@@ -154,7 +154,7 @@ def test_columns_without_zone_need_one_that_says_enough(mariadb: MariadbServer, 
 
 
 def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
-    assert safe_sequence_bound(shop.url) == SafeBound(upto=None)
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None, generated=0)
     writer, follower = shop.session(), shop.session()
     writer("BEGIN")
     writer(INSERT, ["open"])
@@ -173,7 +173,18 @@ def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
     ending.start()
     edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
     ending.join()
-    assert edge == SafeBound(upto="2")
+    assert edge == SafeBound(upto="2", generated=3)
+
+
+def test_last_generated_number_falls_with_a_truncate_and_not_with_a_delete(shop: Writers) -> None:
+    admin = shop.session()
+    admin("INSERT INTO orders (name) VALUES ('a'), ('b'), ('c')")
+    admin("DELETE FROM orders WHERE id > 1")
+    edge = safe_sequence_bound(shop.url)
+    assert edge.upto == "1"
+    assert edge.generated >= 3
+    admin("TRUNCATE orders")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None, generated=0)
 
 
 def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Writers) -> None:
