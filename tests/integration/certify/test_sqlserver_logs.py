@@ -28,6 +28,7 @@ def test_both_logs_are_certified_and_ended(tmp_path: Path) -> None:
         assert {name: case["state"] for name, case in of_logs.items()} == {
             f"{log}: {what}": "passed" for log in LOGS for what in WHAT
         }, of_logs
+        assert [case for case in document["cases"] if case["state"] == "failed"] == []
         assert document["left"] == []
         assert (server.tracks, server.tracked, server.tables, server.schemas) == (False, False, {}, set())
         assert server.database.cursor().execute("SELECT count(*) FROM cdc.instances").fetchone() == (0,)
