@@ -18,6 +18,7 @@ from tidegate import config, extras
 from tidegate.api import Project
 from tidegate.certify import table_logs
 from tidegate.certify.fault_cases import try_faults
+from tidegate.certify.marker import NAME, SCHEMA, Marker, marked
 from tidegate.certify.report import Case, Report
 from tidegate.certify.source_tables import PREFIX, SourceTable
 from tidegate.certify.strategy_cases import number, order, try_strategies
@@ -42,6 +43,7 @@ class Place:
     Args:
         missing: it does not exist; it is created, and removed in the end.
         left: what an earlier certification left in it.
+        made: what its marker proves to be the kit's, in the order of creation.
     """
 
     connection: Connection
@@ -51,6 +53,7 @@ class Place:
     schema: str
     missing: bool
     left: tuple[str, ...]
+    made: tuple[str, ...]
     redact: Callable[[str], str]
 
     @property
@@ -71,7 +74,8 @@ def place_of(url: str, schema: str | None = None) -> Place:
         url: may refer to variables of the environment, as in a project: `${PASSWORD}`.
 
     Raises:
-        ConfigError: no certification of this kind of database, or the schema holds what the kit has not created.
+        ConfigError: no certification of this kind of database, or the schema holds what
+            no marker proves to be the kit's.
         SourceUnavailable: the server refuses the login, or does not answer.
     """
     stream = {"source": {"connection": CONNECTION, "table": ORDERS}, **FULL}
@@ -88,7 +92,8 @@ def place_of(url: str, schema: str | None = None) -> Place:
     server = kit.server(connection)
     with closing(kit.open(connection, schema)) as scratch:
         found = scratch.contents()
-    foreign = [name for name in found or () if not name.startswith(PREFIX)]
+        made = marked(kit, dialect, scratch, found or ())
+    foreign = [name for name in found or () if name not in made]
     if foreign:
         raise ConfigError(
             f"schema {scratch.schema} is not empty: it has {join_name(foreign[:1])}"
@@ -103,6 +108,7 @@ def place_of(url: str, schema: str | None = None) -> Place:
         schema=scratch.schema,
         missing=found is None,
         left=found or (),
+        made=made,
         redact=settings.redact,
     )
 
@@ -122,18 +128,18 @@ def certify(place: Place, tell: Callable[[Case], None], removed: Callable[[tuple
             f"schema {place.schema} holds what an earlier certification left: {', '.join(place.left)}",
             hint="`tidegate certify URL --clean --yes` removes it, with the same `--schema`.",
         )
-    began, left, created = time.monotonic(), tuple[str, ...](), list[str]()
+    began, left, marker = time.monotonic(), tuple[str, ...](), Marker()
     try:
         with (
             tempfile.TemporaryDirectory(prefix="tidegate-certify-") as folder,
-            _trial(place, Path(folder), tell, created) as trial,
+            _trial(place, Path(folder), tell, marker) as trial,
         ):
             for tries, group in ((try_types, "types"), (try_strategies, "strategies"), (try_faults, "faults")):
                 with trial.guarded(group, "the whole group"):
                     tries(trial)
             cases, versions = tuple(trial.cases), _versions(place)
     finally:
-        left = _cleaned(place, created)
+        left = _cleaned(place, marker)
         removed(left)
     return Report(
         dialect=place.dialect.kind,
@@ -147,35 +153,42 @@ def certify(place: Place, tell: Callable[[Case], None], removed: Callable[[tuple
     )
 
 
-def clean(place: Place, tables: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Drops what certifications create, and the schema if it was made for them.
+def clean(place: Place, made: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Drops what certifications have created, and the schema if it was created for them.
 
     Args:
-        tables: those that were created; None for all that a killed certification may have left.
+        made: what was created, in that order; None for what the marker of a killed certification says.
 
     Returns:
         What could not be dropped.
     """
+    made = place.made if made is None else made
     with closing(place.kit.open(place.connection, place.schema)) as scratch:
-        logs = table_logs.stop(place.kit.logs, scratch, _instance(place))
-        for name in place.tables if tables is None else tables:
-            if name in (scratch.contents() or ()):
-                _attempt(scratch, f"DROP TABLE {place.dialect.relation(*scratch.parts(name)).sql}")
-        for statement in place.kit.clear if scratch.contents() is not None else ():
-            _attempt(scratch, statement)
+        owned = ORDERS in made or ORDERS not in (scratch.contents() or ())
+        logs = table_logs.stop(place.kit.logs, scratch, _instance(place)) if owned else ()
+        markers = [name for name in made if NAME.fullmatch(name)]
+        _drop(place, scratch, [name for name in reversed(made) if name not in markers])
+        if {*(scratch.contents() or ())}.isdisjoint({*made} - {*markers}):
+            _drop(place, scratch, markers)
         left = scratch.contents()
-        made = place.missing or (place.left and place.schema == Certification.schema)
-        if left == () and made:
+        if left == () and SCHEMA in made:
             scratch.remove()
     return (*(left or ()), *logs)
 
 
-def _cleaned(place: Place, created: Sequence[str]) -> tuple[str, ...]:
+def _drop(place: Place, scratch: Scratch, names: Sequence[str]) -> None:
+    there = scratch.contents() or ()
+    for name in [name for name in names if name in there]:
+        table = place.dialect.relation(*scratch.parts(name)).sql
+        _attempt(scratch, place.kit.own[name][1] if name in place.kit.own else f"DROP TABLE {table}")
+
+
+def _cleaned(place: Place, marker: Marker) -> tuple[str, ...]:
     """What a server that does not answer any more may still have is told as left."""
     try:
-        return clean(place, created)
+        return clean(place, marker.made)
     except TidegateError:
-        return tuple(created)
+        return tuple(marker.made)
 
 
 def _attempt(scratch: Scratch, statement: str) -> None:
@@ -187,18 +200,20 @@ def _attempt(scratch: Scratch, statement: str) -> None:
 
 
 @contextmanager
-def _trial(place: Place, folder: Path, tell: Callable[[Case], None], created: list[str]) -> Iterator[Trial]:
+def _trial(place: Place, folder: Path, tell: Callable[[Case], None], marker: Marker) -> Iterator[Trial]:
     """The schema with its empty tables, and a project with the streams that the database serves."""
     with closing(place.kit.open(place.connection, place.schema)) as scratch:
         if place.missing:
             scratch.create()
-        for statement in place.kit.prepare:
+        marker.create(place.kit, place.dialect, scratch, schema=place.missing)
+        for name, (statement, _) in place.kit.own.items():
             scratch.execute(statement)
-        samples = _available(place, scratch, created)
+            marker.record(name)
+        samples = _available(place, scratch, marker)
         tables = {table.name: table for table in _tables(place, scratch, samples)}
         for table in tables.values():
             table.create()
-            created.append(table.name)
+            marker.record(table.name)
         logs, instance = place.kit.logs, _instance(place)
         refused = table_logs.start(logs, scratch, instance)
         _rehearse(tables[ORDERS])
@@ -222,7 +237,7 @@ def _trial(place: Place, folder: Path, tell: Callable[[Case], None], created: li
             )
 
 
-def _available(place: Place, scratch: Scratch, created: list[str]) -> tuple[Sample, ...]:
+def _available(place: Place, scratch: Scratch, marker: Marker) -> tuple[Sample, ...]:
     """The types that the server has: versions and connectors differ. One table tells, unless it is refused."""
     name = place.dialect.relation(*scratch.parts(PROBE)).sql
 
@@ -231,7 +246,7 @@ def _available(place: Place, scratch: Scratch, created: list[str]) -> tuple[Samp
             scratch.execute(place.kit.create_table(name, {"id": place.kit.integer, **_declared(samples)}))
         except TidegateError:
             return False
-        created.append(PROBE)
+        marker.record(PROBE)
         scratch.execute(f"DROP TABLE {name}")
         return True
 

@@ -37,8 +37,9 @@ def check(url: str) -> None:
         assert scratch.contents() is None
         scratch.create()
         assert scratch.contents() == ()
-        for statement in (*kit.clear, *kit.prepare):
-            scratch.execute(statement)
+        for create, _ in kit.own.values():
+            scratch.execute(create)
+        assert {*kit.own} == {*(scratch.contents() or ())}
         columns = {"id": kit.integer, **{sample.name: sample.declaration for sample in kit.samples}}
         scratch.execute(kit.create_table(filled, columns))
         for sample in kit.samples:
@@ -49,8 +50,8 @@ def check(url: str) -> None:
         with pytest.raises(SourceError):
             scratch.remove()
         scratch.execute(f"DROP TABLE {filled}")
-        for statement in kit.clear:
-            scratch.execute(statement)
+        for _, drop in kit.own.values():
+            scratch.execute(drop)
         assert scratch.contents() == ()
         scratch.remove()
         assert scratch.contents() is None

@@ -107,12 +107,14 @@ class TableLog(Protocol):
     """A log that the server keeps of a table once it is told to, and that a stream applies.
 
     `name` is that of the stream and of its cases. `behind` is within how many seconds a commit is in the log; 0 where
-    it is there at once. `outside` says for people what `start` may do outside of the schema.
+    it is there at once. `outside` says for people what `start` may do outside of the schema, `tables` what it may
+    create in it.
     """
 
     name: ClassVar[str]
     behind: ClassVar[float] = 0.0
     outside: ClassVar[str]
+    tables: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def source(self, instance: str) -> Mapping[str, Any]:
@@ -145,10 +147,10 @@ class Certification(Protocol):
     `driver` is the package of the Python driver. `integer`, `text` and `instant` declare the columns of the tables that
     change, the last one set by `now`, the server's own clock, in the time zone `zone` where the type has none.
     `identity` declares a key that the database counts up by itself; empty where none can. `transactions` is false where
-    no load can run while a transaction is open. `schema` is where the kit works if nobody says where. `prepare` and
-    `clear` are statements before the first table and after the last one, for types and sequences of the schema's own,
-    whose names begin with `tidegate_`; whatever `prepare` has not created yet, `clear` must bear. `logs` are those that
-    the database keeps of tables once it is told to.
+    no load can run while a transaction is open. `schema` is where the kit works if nobody says where. `own` are
+    types and sequences of the schema's own: by name, which begins with `tidegate_`, the statement that creates one
+    before the first table, and the one that drops it after the last. `logs` are those that the database keeps of tables
+    once it is told to.
     """
 
     driver: ClassVar[str]
@@ -160,8 +162,7 @@ class Certification(Protocol):
     transactions: ClassVar[bool] = True
     now: ClassVar[str] = "CURRENT_TIMESTAMP"
     schema: ClassVar[str] = "tidegate_certify"
-    prepare: ClassVar[tuple[str, ...]] = ()
-    clear: ClassVar[tuple[str, ...]] = ()
+    own: ClassVar[Mapping[str, tuple[str, str]]] = {}
     logs: ClassVar[tuple[TableLog, ...]] = ()
     samples: ClassVar[tuple[Sample, ...]]
 

@@ -6,7 +6,7 @@ The file is closed after each statement: while it is open for writing, no load c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tidegate import extras
@@ -155,8 +155,9 @@ class DuckdbCertification(Certification):
     identity: ClassVar[str] = f"BIGINT DEFAULT nextval('{SEQUENCE}')"
     transactions: ClassVar[bool] = False
     schema: ClassVar[str] = MAIN
-    prepare: ClassVar[tuple[str, ...]] = (f"CREATE SEQUENCE {SEQUENCE}",)
-    clear: ClassVar[tuple[str, ...]] = (f"DROP SEQUENCE IF EXISTS {SEQUENCE}",)
+    own: ClassVar[Mapping[str, tuple[str, str]]] = {
+        SEQUENCE: (f"CREATE SEQUENCE {SEQUENCE}", f"DROP SEQUENCE {SEQUENCE}")
+    }
     samples: ClassVar[tuple[Sample, ...]] = SAMPLES
 
     def server(self, connection: Connection) -> Server:

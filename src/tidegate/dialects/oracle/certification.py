@@ -29,9 +29,11 @@ MOMENTS = (
     "2025-03-30 02:30:00.000001",
 )
 SECOND = "to_date('{}', 'YYYY-MM-DD HH24:MI:SS')"
-# What is dropped stays under such a name until it is purged.
+# What is dropped stays under such a name until it is purged. Indexes, and sequences of identity columns, are parts of
+# their tables.
 CONTENTS = """
-SELECT o.object_name FROM all_objects o WHERE o.owner = {schema} AND o.object_name NOT LIKE 'BIN$%' ORDER BY 1
+SELECT o.object_name FROM all_objects o WHERE o.owner = {schema} AND o.object_name NOT LIKE 'BIN$%'
+AND o.object_type NOT IN ('INDEX', 'LOB') AND o.object_name NOT LIKE 'ISEQ$$%' ORDER BY 1
 """
 
 

@@ -103,6 +103,7 @@ class ChangeTracking(TableLog):
 
     name: ClassVar[str] = "change_tracking"
     outside: ClassVar[str] = "switches change tracking of the database on as long as it runs, if it is off"
+    tables: ClassVar[tuple[str, ...]] = (MARKER,)
 
     def source(self, instance: str) -> Mapping[str, Any]:
         """The table's own; it has no name."""
