@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from tidegate.config import secrets, trust
+from tidegate.config import measured, secrets, trust
 from tidegate.config.alerts import AlertOptions, read_alerts
 from tidegate.config.durations import duration
 from tidegate.config.environment import variables
@@ -199,6 +199,7 @@ class _Reader:
             checks = (check for each in config.streams for check in each.checks)
             hooks = (hook for each in config.streams for hook in each.after_publish)
             problems.found.extend(trust.refused(root, checks, hooks))
+        problems.found.extend(measured.refused(root, trusted=self.trusted))
         in_order = sorted(problems.found, key=lambda problem: problem.context.get("line") or 0)
         found = {problem.message: _masked(problem, hidden) for problem in in_order}
         return dataclasses.replace(config, problems=tuple(found.values()))

@@ -83,8 +83,12 @@ _WORD = re.compile(r"\w+")
 _VALUES = frozenset({"STRING", "RAW_STRING", "NUMBER"})
 
 
-def refusal(sql: str) -> str | None:
+def refusal(sql: str, *, read: str = "spark", syntax: frozenset[str] = frozenset()) -> str | None:
     """Why a project file that is not trusted may not state this expression; None where it may.
+
+    Args:
+        read: whose SQL it is.
+        syntax: words that are no functions, beside those of an expression.
 
     Example:
         >>> refusal("upper(code) = code AND amount IN (1, 2)")
@@ -95,15 +99,17 @@ def refusal(sql: str) -> str | None:
     if found := _CALL.search(sql):
         name = found[1].lower()
         return f"{name} {REFUSED[name]}"
+    if "${" in sql:
+        return "has a reference that Spark replaces, by a text that nobody has judged"
     import sqlglot  # noqa: PLC0415 - most projects state no SQL, and every command reads the project
 
     before = ""
-    for token, after in pairwise(sqlglot.tokenize(sql, read="spark")):
-        name, quoted = token.text.lower(), sql[token.start] == "`"
+    for token, after in pairwise(sqlglot.tokenize(sql, read=read)):
+        name, quoted = token.text.lower(), sql[token.start] == ("`" if read == "spark" else '"')
         if after.text == "(" and (quoted or (token.token_type.name not in _VALUES and _WORD.fullmatch(name))):
             if before == ".":
                 return f"{name} is a function that somebody defined, and may run code"
-            if name not in ALLOWED and (quoted or name not in _SYNTAX):
+            if name not in ALLOWED and (quoted or name not in _SYNTAX | syntax):
                 return f"{name} is not a function that Spark brings along"
         before = token.text
     return None

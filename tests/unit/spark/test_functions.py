@@ -33,6 +33,8 @@ coalesce(a, upper(my_function(b))) = 1
 transform(a, x -> my_function(x)) IS NULL
 from_xml(a, 'x int', map('rowValidationXSDPath', '/etc/passwd')) IS NULL
 from_protobuf(a, 'java.lang.Evil') IS NULL
+${spark.app.name} IS NULL
+a = '${spark.app.name}'
 """.strip().splitlines()
 
 
