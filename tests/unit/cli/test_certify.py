@@ -27,23 +27,31 @@ def test_a_file_with_a_table_is_refused_and_untouched(tidegate, folder, words):
 
 
 def test_what_an_earlier_one_left_is_named_and_removed_only_with_yes(tidegate, tmp_path):
+    marker = f"tidegate_certify_{'0' * 32}"
     with closing(sqlite3.connect(tmp_path / "left.db")) as database, database:
         database.execute("CREATE TABLE tidegate_orders (id INTEGER)")
+        database.execute(f"CREATE TABLE {marker} (id INTEGER, made TEXT)")
+        database.execute(f"INSERT INTO {marker} VALUES (1, 'tidegate_orders')")
     said = tidegate("certify", "sqlite:///left.db", "--yes")
     assert said.exit_code == 2
-    assert "holds what an earlier certification left: tidegate_orders" in said.err
+    assert f"holds what an earlier certification left: {marker}, tidegate_orders" in said.err
     assert "--clean --yes" in said.err
     assert tidegate("certify", "sqlite:///left.db", "--clean").exit_code == 2
     said = tidegate("certify", "sqlite:///left.db", "--clean", "--yes", "--json")
-    assert (said.exit_code, said.document["removed"], said.document["left"]) == (0, ["tidegate_orders"], [])
+    assert (said.exit_code, said.document["left"]) == (0, [])
+    assert {marker, "tidegate_orders"} == set(said.document["removed"])
     assert "--yes" in tidegate("certify", "sqlite:///left.db").err
 
 
-def test_a_name_that_the_kit_does_not_create_stays(tidegate, tmp_path):
+@pytest.mark.parametrize("name", ["tidegate_orders", "tidegate_of_mine"])
+def test_a_table_that_no_marker_names_is_refused_and_stays(tidegate, tmp_path, name):
     with closing(sqlite3.connect(tmp_path / "left.db")) as database, database:
-        database.execute("CREATE TABLE tidegate_of_mine (id INTEGER)")
-    said = tidegate("certify", "sqlite:///left.db", "--clean", "--yes", "--json")
-    assert (said.exit_code, said.document["removed"], said.document["left"]) == (1, [], ["tidegate_of_mine"])
+        database.execute(f"CREATE TABLE {name} (id INTEGER)")
+    said = tidegate("certify", "sqlite:///left.db", "--clean", "--yes")
+    assert said.exit_code == 2
+    assert f"is not empty: it has {name}" in said.err
+    with closing(sqlite3.connect(tmp_path / "left.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_schema").fetchall() == [(name,)]
 
 
 @pytest.mark.parametrize("url", [f"postgresql://me:{SECRET}@127.0.0.1:1/shop", f"mariadb://me:{SECRET}@127.0.0.1:1/x"])
