@@ -42,6 +42,7 @@ from tidegate.cli.commands import (
     watch,
 )
 from tidegate.cli.shell import UNHARMED
+from tidegate.core.secret_names import without_logins
 from tidegate.core.visible import visible
 from tidegate.errors import INTERRUPTED, caused_by_interruption, stopping
 from tidegate.service.caller import COMMANDS as HANDED
@@ -176,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
-    message = error.format_message().rstrip(".")
+    message = without_logins(error.format_message().rstrip("."))
     hint = "`tidegate --help` lists the commands, `tidegate COMMAND --help` their options."
     if "--json" in words:
         problem = {"code": "usage", "message": message, "hint": hint}

@@ -19,7 +19,7 @@ from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
 from tidegate.core.cutting import first_line
-from tidegate.core.secret_names import unmasked
+from tidegate.core.secret_names import without_logins
 from tidegate.core.visible import visible, visible_json
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
 from tidegate.spark import shared
@@ -52,7 +52,7 @@ class Shell:
     quiet: bool = False
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
-    redact: Callable[[str], str] = field(default=unmasked, repr=False)
+    redact: Callable[[str], str] = field(default=without_logins, repr=False)
     stream: str | None = field(default=None, init=False)
     _warm: float | None = field(default=None, init=False, repr=False)
     _environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), init=False, repr=False)
@@ -178,7 +178,7 @@ class Shell:
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
-            return {str(key): self._clean(item) for key, item in value.items()}
+            return {without_logins(str(key)): self._clean(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._clean(item) for item in value]
         return value

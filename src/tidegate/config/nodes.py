@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from tidegate.core.secret_names import MASK
 from tidegate.core.spelling import nearest, suggest
 from tidegate.errors import ConfigError
 
@@ -147,7 +149,12 @@ def parse(text: str, file: str) -> Node:
     except yaml.MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
         mark = Mark(file=file, line=place.line + 1 if place else None)
-        raise mark.error(f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}") from error
+        what = ", ".join(filter(None, (error.context, error.problem)))
+        # Of a password that begins with * or ! and is not quoted, YAML says the name that it would be.
+        shown = re.sub(r"""(alias|anchor|handle) (['"]).*\2""", rf"\1 {MASK}", what)
+        hint = "" if shown == what else "Quote a value that begins with *, & or !."
+        # Without its cause, which shows the line as it stands in the file.
+        raise mark.error(f"is not valid YAML: {shown}", hint=hint or None) from None
     except yaml.YAMLError as error:
         raise Mark(file=file, line=1).error(
             "is not valid YAML: it contains characters that YAML does not allow"
@@ -211,7 +218,9 @@ class _Reader:
             listed = [self.read(item, (*path, str(at)), (*above, node)) for at, item in enumerate(node.value)]
             return Node(value=listed, mark=mark)
         if not isinstance(node, yaml.ScalarNode) or node.tag not in (_TAG + "str", _TAG + "null"):
-            raise mark.error(f"has the tag {node.tag}, which is not allowed in a project file")
+            raise mark.error(
+                "has a YAML tag, which is not allowed in a project file", hint="Quote a value that begins with !."
+            )
         return Node(value=_scalar(node), mark=mark)
 
     def _mapping(self, node: yaml.MappingNode, path: tuple[str, ...], above: tuple[yaml.Node, ...]) -> dict[str, Node]:

@@ -10,9 +10,8 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidegate.config.nodes import Mark, Node, from_values
 from tidegate.core.cutting import CUT, begun_at_cuts
-from tidegate.core.secret_names import SECRET_NAME
+from tidegate.core.secret_names import MASK, SECRET_NAME, logins
 
-MASK = "***"
 SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
 LOGINS = ("connections", "registry", "alerts")
 STREAMS = ("streams", "defaults")
@@ -72,12 +71,12 @@ def redacting(url: str) -> Callable[[str], str]:
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """The text with every secret masked, and the beginning of one where the text was cut.
+    """The text with every secret masked, the beginning of one where the text was cut, and the password of any URL.
 
     A short word of small letters is masked as a whole word only, so that a password `app` leaves "applied" alone.
     """
     masked, done = [], 0
-    for start, end in sorted(_spans(text, secrets)):
+    for start, end in sorted([*_spans(text, secrets), *logins(text)]):
         if start >= done:  # what overlaps is one mask
             masked += [text[done:start], MASK]
         done = max(done, end)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from tidegate.core.cutting import CUT
 
 # Read by Java, too, as `spark.redaction.regex`.
 SECRET_NAME = re.compile(
@@ -12,6 +15,37 @@ SECRET_NAME = re.compile(
 )
 
 
-def unmasked(text: str) -> str:
-    """The text as it is: what masks secrets where none are known."""
+MASK = "***"
+# The password ends before the last @ of a word, for it may hold one, or where the text was cut. A number before a slash
+# is a port. Of HTTP a user without a password is a token; elsewhere it is a name. Lengths are bounded, so that no text
+# takes long.
+_LOGIN = re.compile(
+    rf"""(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{{0,30}}:/{{1,2}}[^\s/?\#@:'"`<>]{{0,200}}:(?!\d{{1,5}}(?:[/?\#,\[]|$))"""
+    rf"""(?P<password>[^\s'"`<>]{{1,400}}?)(?:@(?![^\s'"`<>]{{0,400}}@)|(?={re.escape(CUT)}))"""
+    rf"""|https?:/{{1,2}}(?P<token>[^\s/?\#@:'"`<>]{{1,400}})@""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def logins(text: str) -> Iterator[tuple[int, int]]:
+    """Where the text has the password of a URL, whether or not anybody knows it: the span of each.
+
+    Example:
+        >>> list(logins("s3://KEY:pw@bucket"))
+        [(9, 11)]
+    """
+    if ":/" in text:  # few texts have one, and every text is looked at
+        for found in _LOGIN.finditer(text):
+            yield found.span("password" if found["password"] is not None else "token")
+
+
+def without_logins(text: str) -> str:
+    """The text without the passwords of URLs: what masks where no secrets are known.
+
+    Example:
+        >>> without_logins("no postgresql://app:s3cret@host/db, and no https://token@host"), without_logins("http://a:80/")
+        ('no postgresql://app:***@host/db, and no https://***@host', 'http://a:80/')
+    """
+    for start, end in reversed([*logins(text)]):
+        text = f"{text[:start]}{MASK}{text[end:]}"
     return text

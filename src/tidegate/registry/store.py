@@ -15,7 +15,7 @@ from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
-from tidegate.core.secret_names import unmasked
+from tidegate.core.secret_names import without_logins
 from tidegate.errors import RegistryError
 from tidegate.registry import attention, checksums, files, hooks, journal, logs, positions, streams
 from tidegate.registry.backfills import Backfills
@@ -48,10 +48,10 @@ class Registry(RegistryReader):
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = _utc_now) -> None:
         super().__init__(database)
         self._clock = clock
-        self.redact: Callable[[str], str] = unmasked
+        self.redact: Callable[[str], str] = without_logins
 
     @classmethod
-    def open(cls, url: str, *, redact: Callable[[str], str] = unmasked) -> Self:
+    def open(cls, url: str, *, redact: Callable[[str], str] = without_logins) -> Self:
         """A registry whose schema is this version's; folder, file and schema are made if absent.
 
         Args:

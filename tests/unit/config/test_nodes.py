@@ -92,7 +92,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         (BOMB, "repeats more than 100,000 values by aliases"),
         (f"a: {'[' * 2000}", "p.yaml:1: the project: is nested too deeply"),
         ("? [1, 2]\n: 3", "has a key that is not a string"),
-        ("a: !!python/object:os.system x", "has the tag"),
+        ("a: !!python/object:os.system x", "has a YAML tag"),
         ("a: 1\n---\nb: 2\n", "expected a single document"),
     ],
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from tidegate.core.display import counted
 from tidegate.core.ids import Target
 from tidegate.core.schema import Schema
-from tidegate.core.secret_names import unmasked
+from tidegate.core.secret_names import without_logins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,7 +154,7 @@ class Rule:
     name: str
     on_fail: OnFail = OnFail.STOP
     where: str | None = None
-    redact: Callable[[str], str] = field(default=unmasked, repr=False)
+    redact: Callable[[str], str] = field(default=without_logins, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class RuleViolation:
         }
 
 
-def rule_name(kind: str, value: object, redact: Callable[[str], str] = unmasked) -> str:
+def rule_name(kind: str, value: object, redact: Callable[[str], str] = without_logins) -> str:
     """The name of a rule that states none: its kind and its main option.
 
     Example:
