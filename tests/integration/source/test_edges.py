@@ -269,6 +269,17 @@ def test_foreign_table_stops(shop: Shop) -> None:
         assert safe_time_bound(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
 
 
+def test_materialized_view_stops(shop: Shop) -> None:
+    """A transaction that was open during one refresh has its rows in the next, with the time of its beginning."""
+    admin = shop.session()
+    admin.execute("CREATE MATERIALIZED VIEW summary AS SELECT id, updated_at FROM orders")
+    admin.execute("CREATE VIEW around AS SELECT id, updated_at FROM summary")
+    for table in ("summary", "around"):
+        with pytest.raises(EdgeUnknown, match="materialized view summary, whose rows appear when it is refreshed"):
+            safe_time_bound(shop.url, table=table)
+        assert safe_time_bound(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+
+
 def test_session_without_tracking_stops(shop: Shop) -> None:
     writer = shop.session()
     writer.execute("SET track_activities = off")

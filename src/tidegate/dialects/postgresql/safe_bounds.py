@@ -71,7 +71,13 @@ WHERE c.oid = ANY('{{{oids}}}'::oid[])
 ORDER BY c.oid
 """
 STEPS = "SELECT seqrelid::regclass::text, seqincrement FROM pg_sequence WHERE seqrelid = ANY('{{{oids}}}'::oid[])"
-FOREIGN = "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'f' AND oid = ANY('{{{oids}}}'::oid[])"
+# Foreign tables, and materialized views.
+FOREIGN = (
+    "SELECT oid::regclass::text, relkind::text FROM pg_class "
+    "WHERE relkind IN ('f', 'm') AND oid = ANY('{{{oids}}}'::oid[]) ORDER BY 2, 1"
+)
+KINDS = {"f": "foreign table", "m": "materialized view"}
+NEARER = {"f": "Connect to the server that has the table", "m": "Load the tables that it is made of"}
 REPLICATED = """
 SELECT r.srrelid::regclass::text FROM pg_subscription_rel r
 WHERE r.srrelid = ANY('{{{oids}}}'::oid[]) {filled}
@@ -185,16 +191,20 @@ def _must_be_visible(session: DescribingSession, hidden: list[Row]) -> None:
 
 
 def _must_be_written_here(session: DescribingSession, relation: Relation, column: Column) -> None:
-    """Raises EdgeUnknown where rows arrive with times that the clock of another server set."""
+    """Raises EdgeUnknown where rows arrive with times of another server's clock, or long after their time."""
     tables = _tree(session, relation) if relation.parts and is_table(session, relation) else _scanned(session, relation)
     foreign = session.rows(FOREIGN.format(oids=_list(tables)))
     if foreign:
+        name, kind = foreign[0]
+        why = (
+            "whose rows appear when it is refreshed, with times of before"
+            if kind == "m"
+            else "and it is not known here who is still writing to it"
+        )
         raise EdgeUnknown(
-            f"{relation.label} reads the foreign table {foreign[0][0]}, and it is not known here who is still writing "
-            f"to it",
-            hint="Connect to the server that has the table, or use `strategy: {kind: full}`, or `clock: application` "
-            "with a "
-            "`safety_lag` and a `lookback`.",
+            f"{relation.label} reads the {KINDS[kind]} {name}, {why}",
+            hint=f"{NEARER[kind]}, or use `strategy: {{kind: full}}`, or `clock: application` with a `safety_lag` and "
+            "a `lookback`.",
         )
     replicated = session.rows(REPLICATED.format(oids=_list(tables), filled=FILLED))
     if replicated:
