@@ -103,7 +103,7 @@ paths = ":".join(map(str, resolve(lake.jars())))
 builder = SparkSession.builder.master("local[1]").config("spark.driver.extraClassPath", paths)
 for key, value in lake.spark_conf().items():
     builder = builder.config(key, value)
-mine = builder.getOrCreate()
+mine = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()  # a slow job shows a bar
 mine.sparkContext.setLogLevel("OFF")  # a busy machine is warned of; what PySpark logs is not Java's
 print("begins", file=sys.stderr, flush=True)
 with Sessions(borrowed=mine, lakes=[lake.spark_conf()], jars=lake.jars()) as sessions:
