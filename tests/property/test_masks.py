@@ -8,8 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.config.nodes import from_values
-from tidegate.config.secrets import MASK, collect, redact
+from tidegate.config.secrets import collect, redact
 from tidegate.core.cutting import CUT, cut, first_line
+from tidegate.core.secret_names import MASK
 
 LETTERS = "QRSTUVWXYZé"
 # A short word of digits alone is masked as a whole word only.

@@ -9,11 +9,13 @@ from typing import Any
 
 
 def served(server: socketserver.BaseServer) -> Iterator[Any]:
-    """Serves until the fixture ends; what handlers take is in `taken`."""
+    """Serves until the fixture ends, whatever ends it; what handlers take is in `taken`."""
     server.taken = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=30)

@@ -119,7 +119,7 @@ class ScratchServer(ChangeServer):
             self.commits.append((self.lsn, self.now, [changes]))
 
     def capturing(self) -> None:
-        """The capture job, until it ends; an instance has changes once it has come to it."""
+        """Runs the capture job until it is stopped; changes of an instance appear once it has captured them."""
         while not self.ends.wait(POLL):
             with self.committing:
                 if self._instance() is not None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidegate.config.nodes import Mark, Node, from_values
 from tidegate.core.cutting import CUT, begun_at_cuts
-from tidegate.core.secret_names import MASK, SECRET_NAME, logins
+from tidegate.core.secret_names import SECRET_NAME, logins, masked
 
 SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
 LOGINS = ("connections", "registry", "alerts")
@@ -75,12 +75,7 @@ def redact(text: str, secrets: Collection[str]) -> str:
 
     A short word of small letters is masked as a whole word only, so that a password `app` leaves "applied" alone.
     """
-    masked, done = [], 0
-    for start, end in sorted([*_spans(text, secrets), *logins(text)]):
-        if start >= done:  # what overlaps is one mask
-            masked += [text[done:start], MASK]
-        done = max(done, end)
-    return "".join([*masked, text[done:]])
+    return masked(text, (*_spans(text, secrets), *logins(text)))
 
 
 def _spans(text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:

@@ -1,9 +1,9 @@
-"""Says by its name whether a setting holds a secret: one definition for masks, command lines and Spark's event log."""
+"""Says what a secret is, by a setting's name or a place in a URL: one definition for masks, command lines and logs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tidegate.core.cutting import CUT
 
@@ -46,6 +46,19 @@ def without_logins(text: str) -> str:
         >>> without_logins("no postgresql://app:s3cret@host/db, and no https://token@host"), without_logins("http://a:80/")
         ('no postgresql://app:***@host/db, and no https://***@host', 'http://a:80/')
     """
-    for start, end in reversed([*logins(text)]):
-        text = f"{text[:start]}{MASK}{text[end:]}"
-    return text
+    return masked(text, logins(text))
+
+
+def masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with a mask for each span, and one for those that overlap.
+
+    Example:
+        >>> masked("my pass word", [(8, 12), (3, 7), (5, 7)])
+        'my *** ***'
+    """
+    parts, done = [], 0
+    for start, end in sorted(spans):
+        if start >= done:
+            parts += [text[done:start], MASK]
+        done = max(done, end)
+    return "".join([*parts, text[done:]])

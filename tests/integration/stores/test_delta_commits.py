@@ -225,4 +225,4 @@ class Forgetful(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Nobody reads it."""
+        """Writes no log."""

@@ -126,7 +126,7 @@ def spark_expressions() -> dict[str, str]:
     ],
 )
 def test_sql_is_the_one_that_was_reviewed(name: str, found: dict[str, str]) -> None:
-    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    """Set TIDEGATE_GOLDEN=write to rewrite the files, then review the difference."""
     file = GOLDEN / f"{name}.json"
     if os.environ.get("TIDEGATE_GOLDEN") == "write":
         file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

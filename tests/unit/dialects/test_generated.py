@@ -241,7 +241,7 @@ def asked_sql(dialect, made: tuple[Column, ...]) -> dict[str, str]:
 
 @pytest.mark.parametrize("dialect", [Trino(), *ELSEWHERE], ids=lambda dialect: dialect.kind)
 def test_sql_is_the_one_that_was_reviewed(dialect) -> None:
-    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    """Set TIDEGATE_GOLDEN=write to rewrite the files, then review the difference."""
     file, found = GOLDEN / f"{dialect.kind}.json", generated_sql(dialect)
     if os.environ.get("TIDEGATE_GOLDEN") == "write":
         file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -111,7 +111,7 @@ def sql_of(dialect, types: dict[str, tuple[Type, str]]) -> dict[str, str]:
 
 @pytest.mark.parametrize(("dialect", "types"), [(Mariadb(), MARIADB), (Duckdb(), DUCKDB)])
 def test_sql_is_the_one_that_was_reviewed(dialect, types) -> None:
-    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    """Set TIDEGATE_GOLDEN=write to rewrite the files, then review the difference."""
     file, found = GOLDEN / f"{dialect.kind}.json", sql_of(dialect, types)
     if os.environ.get("TIDEGATE_GOLDEN") == "write":
         file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -102,7 +102,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_is_the_one_that_was_reviewed(name: str) -> None:
-    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    """Set TIDEGATE_GOLDEN=write to rewrite the files, then review the difference."""
     file, found = GOLDEN / f"{name}.sql", snowflake(SCRIPTS[name]()).text + "\n"
     if os.environ.get("TIDEGATE_GOLDEN") == "write":
         file.write_text(found)
