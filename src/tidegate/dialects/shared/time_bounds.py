@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects.shared.local_times import earliest_local, zone
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, EdgeUnknown
 
 TICK = timedelta(microseconds=1)
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
@@ -23,6 +24,26 @@ def must_be_time(column: str, kind: Type) -> None:
             f"column {column!r} is {kind}, and a watermark needs a date or a timestamp",
             hint="Name another column, or use `strategy: {kind: sequence}` for an increasing number.",
             column=column,
+        )
+
+
+def must_be_vouched_for(column: Column, clock: Clock, unknown: str, *, longest: str = "write") -> None:
+    """Refuses a bound by the clock of a database that does not show who is still writing.
+
+    Args:
+        unknown: what it does not show, up to "no bound for … is safe".
+        longest: what a `safety_lag` has to outlast.
+
+    Raises:
+        ConfigError: no watermark can follow the column.
+        EdgeUnknown: nobody vouches for it with `clock: application`.
+    """
+    must_be_time(column.name, column.type)
+    if clock is Clock.DATABASE:
+        raise EdgeUnknown(
+            f"{unknown} no bound for {column.name!r} is safe",
+            hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
+            f"`safety_lag` longer than the longest {longest} and a `lookback`.",
         )
 
 

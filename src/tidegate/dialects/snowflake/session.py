@@ -18,7 +18,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.answers import FEWER, Answers
-from tidegate.dialects.shared.time_bounds import must_be_time, vouched, writers_zone
+from tidegate.dialects.shared.time_bounds import must_be_vouched_for, vouched, writers_zone
 from tidegate.dialects.snowflake import catalog
 from tidegate.dialects.snowflake.address import APPLICATION, SESSION, address_of
 from tidegate.dialects.snowflake.types import Native
@@ -104,14 +104,12 @@ class SnowflakeSession(PreSnapshotSession):
             EdgeUnknown: else; SHOW TRANSACTIONS leaves out what a role may not see, without a word.
             ConfigError: the column has no zone, and nobody says in which one it is written.
         """
-        must_be_time(column.name, column.type)
-        if clock is Clock.DATABASE:
-            raise EdgeUnknown(
-                f"connection {self.name!r}: Snowflake shows a role only the transactions of its own user, so it is "
-                f"unknown who is still writing to {relation.label}, and no bound for {column.name!r} is safe",
-                hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
-                "`safety_lag` longer than the longest write and a `lookback`.",
-            )
+        must_be_vouched_for(
+            column,
+            clock,
+            f"connection {self.name!r}: Snowflake shows a role only the transactions of its own user, so it is "
+            f"unknown who is still writing to {relation.label}, and",
+        )
         zone = writers_zone(column, time_zone, "Snowflake")
         ((now,),) = self.ask(NOW)
         return vouched(now, lag, column.type, zone)

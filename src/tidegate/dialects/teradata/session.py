@@ -19,7 +19,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.answers import FEWER, Answers
-from tidegate.dialects.shared.time_bounds import must_be_time, vouched, writers_zone
+from tidegate.dialects.shared.time_bounds import must_be_vouched_for, vouched, writers_zone
 from tidegate.dialects.teradata import catalog
 from tidegate.dialects.teradata.address import address_of
 from tidegate.errors import EdgeUnknown, EnvironmentMissing
@@ -105,14 +105,13 @@ class TeradataSession(PreSnapshotSession):
             ConfigError: the column has no zone, and nobody says in which one it is written.
             SourceError: rows would be read that are not committed.
         """
-        must_be_time(column.name, column.type)
-        if clock is Clock.DATABASE:
-            raise EdgeUnknown(
-                f"connection {self.name!r}: Teradata does not show since when others have been writing to "
-                f"{relation.label}, so no bound for {column.name!r} is safe",
-                hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
-                "`safety_lag` longer than the longest transaction and a `lookback`.",
-            )
+        must_be_vouched_for(
+            column,
+            clock,
+            f"connection {self.name!r}: Teradata does not show since when others have been writing to "
+            f"{relation.label}, so",
+            longest="transaction",
+        )
         zone = writers_zone(column, time_zone, "Teradata")
         catalog.refuse_dirty(self, relation)
         ((now,),) = self.ask(NOW)

@@ -16,7 +16,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.answers import FEWER, Answers, moved
-from tidegate.dialects.shared.time_bounds import must_be_time, vouched, writers_zone
+from tidegate.dialects.shared.time_bounds import must_be_vouched_for, vouched, writers_zone
 from tidegate.dialects.trino import catalog
 from tidegate.dialects.trino.address import APPLICATION, address_of
 from tidegate.errors import EdgeUnknown, EnvironmentMissing
@@ -96,14 +96,9 @@ class TrinoSession(PreSnapshotSession):
             EdgeUnknown: else, for Trino tells of no writer but itself.
             ConfigError: the column has no zone, and nobody says in which one it is written.
         """
-        must_be_time(column.name, column.type)
-        if clock is Clock.DATABASE:
-            raise EdgeUnknown(
-                f"connection {self.name!r}: Trino does not show who is still writing to {relation.label}, so no bound "
-                f"for {column.name!r} is safe",
-                hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
-                "`safety_lag` longer than the longest write and a `lookback`.",
-            )
+        must_be_vouched_for(
+            column, clock, f"connection {self.name!r}: Trino does not show who is still writing to {relation.label}, so"
+        )
         zone = writers_zone(column, time_zone, "Trino")
         ((now,),) = self.ask(NOW)
         return vouched(now, lag, column.type, zone)
