@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import psycopg
 
+from tidegate.core.bounds import SequenceBound, TimeBound
+from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection, new_load_id
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
@@ -62,6 +64,20 @@ def shop_of(url: str, *statements: str) -> Iterator[Shop]:
         yield shop
     finally:
         shop.close()
+
+
+def safe_time_bound(url: str, column: str = "updated_at", table: str = "orders", **options) -> SafeBound:
+    """The edge of a new probe."""
+    bound = TimeBound(column=column, **options)
+    with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
+        return probe.edge()
+
+
+def safe_sequence_bound(url: str, table: str = "orders", **options) -> SafeBound:
+    """The edge of a new probe."""
+    bound = SequenceBound(column="id", **options)
+    with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
+        return probe.edge()
 
 
 class Loader(Protocol):

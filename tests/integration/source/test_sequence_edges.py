@@ -1,0 +1,162 @@
+"""What the edge of a PostgreSQL sequence says: the greatest number, and who may still add a smaller one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from integration.source.loading import Careful, Shop, safe_sequence_bound, shop_of
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.errors import EdgeUnknown, HistoryGone
+from tidegate.strategies.sequence import Sequence
+
+pytestmark = pytest.mark.postgres
+INSERT = "INSERT INTO orders (name) VALUES (%s)"
+
+
+def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None, generated=0)
+    shop.session().execute("INSERT INTO orders (name) VALUES ('a'), ('b')")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto="2", generated=2)
+    shop.session().execute("DELETE FROM orders WHERE id = 2")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto="1", generated=2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("TRUNCATE orders RESTART IDENTITY",),
+        ("TRUNCATE orders RESTART IDENTITY", "INSERT INTO orders (name) VALUES ('new')"),
+        ("DELETE FROM orders WHERE id > 1", "SELECT setval('orders_id_seq', 1)"),
+        ("DELETE FROM orders WHERE id > 1", "SELECT setval('orders_id_seq', 3, false)"),
+    ],
+)
+def test_numbers_that_were_set_back_stop_a_sequence(shop: Shop, changes: tuple[str, ...]) -> None:
+    admin = shop.session()
+    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
+    loader = Careful(url=shop.url, strategy=Sequence(column="id"))
+    loader.load()
+    assert loader.rows == shop.rows()
+    for change in changes:
+        admin.execute(change)
+    with pytest.raises(HistoryGone, match="numbers were set back") as stopped:
+        loader.load()
+    assert stopped.value.context["restored"]
+
+
+def test_deleted_newest_rows_stop_no_sequence(shop: Shop, reader: str) -> None:
+    """A login that may not read the sequence is told so, for it cannot tell the two apart."""
+    admin = shop.session()
+    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
+    loader = Careful(url=reader, strategy=Sequence(column="id"))
+    loader.load()
+    for change in ("DELETE FROM orders WHERE id > 1", "DELETE FROM orders", "INSERT INTO orders (name) VALUES ('new')"):
+        admin.execute(change)
+        if change.endswith("> 1"):
+            with pytest.raises(HistoryGone, match="either its newest rows were deleted") as stopped:
+                loader.load()
+            admin.execute(stopped.value.hint.split("`")[1])
+        loader.load()
+    assert set(loader.rows) == {1, 2, 3, 4}
+
+
+def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
+    writer = shop.session(application_name="import")
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+    edge = safe_sequence_bound(shop.url, wait=timedelta(milliseconds=100))
+    assert edge.upto is None
+    assert f"pid {writer.info.backend_pid} (import)" in edge.held_by[0]
+
+
+def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+    follower = shop.session()
+
+    def end() -> None:
+        time.sleep(0.2)
+        follower.execute("BEGIN")
+        follower.execute(INSERT, ["later"])  # a new writer, whom nobody has to wait for
+        writer.execute("COMMIT")
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    began = time.monotonic()
+    edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
+    ending.join()
+    assert edge == SafeBound(upto="2", generated=3)
+    assert time.monotonic() - began < 10
+
+
+def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+
+    def prepare() -> None:
+        time.sleep(0.2)
+        writer.execute("PREPARE TRANSACTION 'two phases'")
+
+    preparing = threading.Thread(target=prepare)
+    preparing.start()
+    try:
+        edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=1))
+        assert edge.upto is None
+        assert "the prepared transaction" in edge.held_by[0]
+    finally:
+        preparing.join()
+        writer.execute("ROLLBACK PREPARED 'two phases'")
+
+
+def test_readers_hold_no_sequence_edge(shop: Shop) -> None:
+    reader = shop.session()
+    reader.execute(INSERT, ["row"])
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM orders FOR UPDATE")
+    assert safe_sequence_bound(shop.url).upto == "1"
+
+
+def test_writer_of_a_partition_holds_the_edge_of_the_table(pg_url: str) -> None:
+    statements = (
+        "CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY, name text) PARTITION BY RANGE (id)",
+        "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (1) TO (100)",
+    )
+    with shop_of(pg_url, *statements) as shop:
+        writer = shop.session()
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO orders_1 (id, name) VALUES (1, 'open')")
+        shop.session().execute("INSERT INTO orders (id, name) VALUES (2, 'closed')")
+        assert safe_sequence_bound(pg_url).held_by
+
+
+@pytest.mark.parametrize(
+    ("sequence", "word"),
+    [("CACHE 20", "CACHE 20"), ("INCREMENT -1", "INCREMENT -1"), ("MAXVALUE 9 CYCLE", "CYCLE")],
+)
+def test_sequence_that_does_not_grow_with_time_is_refused(pg_url: str, sequence: str, word: str) -> None:
+    with (
+        shop_of(pg_url, f"CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY ({sequence}))"),
+        pytest.raises(EdgeUnknown, match=word),
+    ):
+        safe_sequence_bound(pg_url)
+
+
+def test_cached_sequence_behind_a_default_is_refused(pg_url: str) -> None:
+    statements = ("CREATE SEQUENCE s CACHE 5", "CREATE TABLE orders (id bigint DEFAULT nextval('s'))")
+    with shop_of(pg_url, *statements), pytest.raises(EdgeUnknown, match="CACHE 5"):
+        safe_sequence_bound(pg_url)
+
+
+def test_numbers_of_an_application_are_refused(pg_url: str) -> None:
+    with shop_of(pg_url, "CREATE TABLE orders (id bigint)"), pytest.raises(EdgeUnknown, match="no sequence"):
+        safe_sequence_bound(pg_url)
+    assert Sequence(column="id", clock=Clock.APPLICATION).problems()
