@@ -91,6 +91,8 @@ def a_cursor_left_open(shop: Shop) -> Iterator[None]:
 def _within_one_second(shop: Shop, column: str) -> Iterator[None]:
     old, new = shop.session(), shop.session()
     new.execute(f"ALTER TABLE orders ALTER updated_at {column}")
+    # Without it, rows of second 5 alone might be of a clock that is cut down to five seconds, and would wait as long.
+    new.execute("INSERT INTO orders (name, updated_at) VALUES ('older', '2025-01-01 00:00:01Z')")
     time.sleep(1.05 - time.time() % 1)  # a second has just begun, and does not end before the load
     new.execute(INSERT, ["new"])
     old.execute("BEGIN")
