@@ -1,4 +1,4 @@
-"""Decides when the table of a stream is created although its source has no rows yet, so that models find it.
+"""Decides when the table of a stream is created although its source has no rows to load yet, so that models find it.
 
 One commit without rows, whose position says nothing but that: the first load that brings rows is still a first load.
 """
@@ -36,8 +36,8 @@ def creation(work: LoadContext) -> ChangeSet | None:
         state={EMPTY: True},
         rows=0,
         bytes=0,
-        reason="the source has no rows yet, so the table is created without any",
-        notes=("the source has no rows yet: the table is created without any",),
+        reason="the source has no rows that can be loaded yet, so the table is created without any",
+        notes=("the source has no rows that can be loaded yet: the table is created without any",),
     )
 
 

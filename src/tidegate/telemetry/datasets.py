@@ -99,5 +99,6 @@ def _parts(origin: DatabaseTable) -> tuple[str, str, int, str]:
     system = {"postgres": "postgresql"}.get(origin.connection.scheme, origin.connection.scheme)
     if system in ("sqlite", "duckdb"):
         return system, "", 0, unquote(url.path)[1:] or ":memory:"
-    port = url.port or (443 if system == "trino" and url.password is not None else PORTS.get(system, 0))
-    return system, url.hostname or "localhost", port, unquote(url.path.strip("/"))
+    server = urlsplit("//" + url.netloc.rpartition("@")[2].partition(",")[0])  # libpq takes several
+    port = server.port or (443 if system == "trino" and url.password is not None else PORTS.get(system, 0))
+    return system, server.hostname or "localhost", port, unquote(url.path.strip("/"))

@@ -73,6 +73,7 @@ class TestPostgresql:
         name = postgres.create_database().rpartition("/")[2]
         with postgres.connect(name) as admin:
             admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+            admin.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
             admin.execute(
                 "CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, amount int, "
                 "updated_at timestamptz NOT NULL DEFAULT now())"
@@ -103,7 +104,8 @@ class TestPostgresql:
     @pytest.mark.parametrize(
         ("missing", "words", "grant"),
         [
-            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON orders TO loader"),
+            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
+            ("GRANT CONNECT", "does not let the login into database", "GRANT CONNECT ON DATABASE {shop} TO …"),
             ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
             ("GRANT pg_read_all_stats", "is hidden", "GRANT pg_read_all_stats TO loader"),
         ],
@@ -119,7 +121,21 @@ class TestPostgresql:
             report = project(tmp_path, postgres.url(shop, user="loader"), "public.orders").run("watermark", spark=spark)
         (outcome,) = report.streams
         assert words in outcome.error.message
-        assert f"`{grant}`" in outcome.error.hint
+        assert f"`{grant.format(shop=shop)}`" in outcome.error.hint
+
+    def test_a_grant_names_the_schema(self, shop, postgres, spark, tmp_path):
+        """Also of a name that must be quoted, and that another schema has as well."""
+        with postgres.connect(shop) as admin:
+            admin.execute('CREATE SCHEMA "Sales"')
+            admin.execute('CREATE TABLE "Sales"."Orders" AS SELECT * FROM orders')
+            admin.execute('CREATE TABLE "Orders" AS SELECT * FROM orders')
+            for statement in documented("database.md", shop=shop):
+                admin.execute(statement)
+            admin.execute('GRANT USAGE ON SCHEMA "Sales" TO loader')
+            admin.execute('GRANT SELECT ON "Orders" TO loader')
+        workspace = project(tmp_path, postgres.url(shop, user="loader"), "Sales.Orders")
+        (outcome,) = workspace.run("full", spark=spark).streams
+        assert '`GRANT SELECT ON "Sales"."Orders" TO loader`' in outcome.error.hint
 
 
 @pytest.mark.postgres

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tidegate.config.paths import absolute_connection
 from tidegate.core.ids import Connection
 from tidegate.dialects.mariadb.address import address_of as mariadb
 from tidegate.dialects.oracle.address import address_of as oracle
+from tidegate.dialects.postgresql.address import options_of as postgresql
 from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.sqlserver.address import address_of as sqlserver
 from tidegate.dialects.teradata.address import address_of as teradata
@@ -48,16 +50,29 @@ def test_an_option_without_a_value_is_not_passed_over(options: str) -> None:
         mariadb(Connection(name="c", url=f"mariadb://me:s3cr3t@h/db?{options}"))
 
 
-@pytest.mark.parametrize("read", [mariadb, trino])
 @pytest.mark.parametrize(
-    "rest", ["me:s3cr3t@h:port/db", "me:s3cr3t@[h/db", "me:s3c/r3t@h/db", "me:s3cr3t@h/db#x", "/db"]
+    ("scheme", "rest"),
+    [
+        *itertools.product(
+            ["mariadb", "trino"],
+            ["me:s3cr3t@h:port/db", "me:s3cr3t@[h/db", "me:s3c/r3t@h/db", "me:s3cr3t@h/db#x", "/db"],
+        ),
+        *itertools.product(
+            ["postgresql"], ["me:s3cr3t@h:port/db", "me:s3cr3t@h:1,i:x/db", "me:s3c[r3t@h/db", "me:s3c]r3t@h/db"]
+        ),
+    ],
 )
-def test_what_cannot_be_parsed_is_not_shown(read, rest: str) -> None:
-    scheme = "mariadb" if read is mariadb else "trino"
+def test_what_cannot_be_parsed_is_not_shown(scheme: str, rest: str) -> None:
+    read = {"mariadb": mariadb, "trino": trino, "postgresql": postgresql}[scheme]
     with pytest.raises(ConfigError) as refused:
         read(Connection(name="c", url=f"{scheme}://{rest}"))
     assert "s3c" not in f"{refused.value}{refused.value.hint}"
     assert refused.value.__cause__ is None
+
+
+def test_postgresql_may_have_several_servers() -> None:
+    found = postgresql(Connection(name="c", url="postgresql://me@a:1,[::1]:2,b/db"))
+    assert (found["host"], found["port"]) == ("a,::1,b", "1,2,")
 
 
 @pytest.mark.parametrize(

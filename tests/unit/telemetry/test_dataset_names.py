@@ -15,6 +15,7 @@ def table(url, *parts):
     ("url", "parts", "namespace", "name"),
     [
         ("postgresql://u:pw@db.example/shop", ("sales", "orders"), "postgres://db.example:5432", "shop.sales.orders"),
+        ("postgresql://u:pw@a.example:1,b.example:2/shop", ("s", "o"), "postgres://a.example:1", "shop.s.o"),
         ("postgresql://u@[2001:db8::7]:6000/shop", ("s", "o"), "postgres://[2001:db8::7]:6000", "shop.s.o"),
         ("mariadb://u@db.example/shop", ("orders",), "mysql://db.example:3306", "shop.orders"),
         ("mariadb://u@db.example/shop", ("other", "orders"), "mysql://db.example:3306", "other.orders"),

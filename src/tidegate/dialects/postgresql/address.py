@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -27,14 +28,19 @@ def options_of(connection: Connection) -> dict[str, str]:
     if not found:
         raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")
     try:
+        urlsplit(connection.url)  # refuses brackets that libpq takes, as masks and lineage would
         options = conninfo_to_dict(f"{scheme.split('+')[0]}://{rest}")
-    except psycopg.Error:
-        # The driver's text would show the URL, password and all.
+    except (psycopg.Error, ValueError):
+        # The text of the error would show the URL, password and all.
         raise ConfigError(
             f"connection {connection.name!r}: the URL cannot be parsed",
-            hint="Percent-encode special characters in user and password: %40 for @, %2F for / and %3A for :.",
+            hint="Percent-encode special characters in user and password: %40 for @, %2F for /, %3A for :, %5B for [ "
+            "and %5D for ].",
         ) from None
-    return {word: str(value) for word, value in options.items() if value is not None}
+    stated = {word: str(value) for word, value in options.items() if value is not None}
+    if not all(port.isdigit() or not port for port in stated.get("port", "").split(",")):
+        raise ConfigError(f"connection {connection.name!r}: the port in the URL is not a number")
+    return stated
 
 
 def reaching(options: Mapping[str, str]) -> dict[str, str]:

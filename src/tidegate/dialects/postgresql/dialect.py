@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import ALL_BOUNDS, Bound
@@ -227,7 +227,7 @@ class Postgresql(Connectable):
 
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL or libpq's variable says so."""
-        stated = dict(parse_qsl(urlsplit(connection.url).query)).get("sslmode", os.environ.get("PGSSLMODE", ""))
+        stated = dict(parse_qsl(connection.url.partition("?")[2])).get("sslmode", os.environ.get("PGSSLMODE", ""))
         if stated not in READABLE:
             return None
         from tidegate.dialects.postgresql import address  # noqa: PLC0415 - the driver takes 0.2 s

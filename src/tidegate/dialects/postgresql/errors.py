@@ -6,7 +6,7 @@ The driver's message is never passed on where it could contain a row's value or 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -24,6 +24,7 @@ from tidegate.errors import (
 )
 
 DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
+NO_ENTRY = re.compile(r'permission denied for database "(?P<name>[^"]+)"')
 POLICY = "affected by row-level security policy"
 PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
@@ -37,15 +38,22 @@ UNVERIFIED = {
 
 
 @contextmanager
-def translated_errors(name: str, user: str) -> Iterator[None]:
-    """Turns every driver error inside into one of ours, for the connection of that name and its login."""
+def translated_errors(name: str, user: str, schemas_of: Callable[[str], list[str]] = lambda _: []) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name and its login.
+
+    Args:
+        schemas_of: the schemas, quoted, in which this login may not read the relation of a name: PostgreSQL denies by
+            the name alone.
+    """
     try:
         yield
     except psycopg.Error as error:
-        raise translate(name, error, user) from error
+        raise translate(name, error, user, schemas_of) from error
 
 
-def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
+def translate(  # noqa: C901, PLR0911 - one answer a class of errors
+    name: str, error: psycopg.Error, user: str, schemas_of: Callable[[str], list[str]]
+) -> TidegateError:
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
     if bad := marked_text(text):
@@ -61,10 +69,16 @@ def translate(name: str, error: psycopg.Error, user: str) -> TidegateError:  # n
                 "that are wanted.",
             )
         case errors.InsufficientPrivilege():
-            hint = f"Let an administrator run `{_grant(text, user)}`, then `tidegate doctor`."
+            hint = f"Let an administrator run `{_grant(text, user, schemas_of)}`, then `tidegate doctor`."
             return SourceError(f"connection {name!r}: {text}", hint=hint)
         case errors.SyntaxErrorOrAccessRuleViolation() if (error.sqlstate or "").startswith(NAMES_ONLY):
             return bad_query(name, text)
+        case errors.CharacterNotInRepertoire() | errors.UntranslatableCharacter():
+            return SourceError(
+                f"connection {name!r}: a text in the table is not valid in the encoding of the database, or not UTF-8",
+                hint="Correct those rows (`SELECT … WHERE convert_to(…, 'UTF8') IS NULL` stops at the first), or leave "
+                "the column out with `exclude:`.",
+            )
         case errors.LockNotAvailable():
             return SourceUnavailable(
                 f"connection {name!r}: another session holds a lock on the table",
@@ -87,6 +101,12 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     text = " ".join(str(error).lower().split())
     if reason := next((reason for piece, reason in UNVERIFIED.items() if piece in text), None):
         return unverified(name, where, reason)
+    if found := NO_ENTRY.search(str(error)):
+        return SourceRefused(
+            f"connection {name!r}: {where} does not let the login into database {found['name']!r}",
+            hint=f"Let an administrator run `GRANT CONNECT ON DATABASE {quoted(found['name'])} TO …`, then "
+            "`tidegate doctor`.",
+        )
     login = "password authentication failed" in text or "no password supplied" in text or "role" in text
     if login:
         return login_refused(name, where)
@@ -95,14 +115,17 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     return unreachable(name, where, _reason(error))
 
 
-def _grant(text: str, user: str) -> str:
+def _grant(text: str, user: str, schemas_of: Callable[[str], list[str]]) -> str:
     """The statement that grants what PostgreSQL said was denied."""
     found = DENIED.fullmatch(text)
     if found is None:
         return f"GRANT SELECT ON … TO {quoted(user)}"
-    rights = {"database": "CREATE ON DATABASE", "schema": "USAGE ON SCHEMA", "function": "EXECUTE ON FUNCTION"}
-    privilege = rights.get(found["kind"], "SELECT ON")
-    return f"GRANT {privilege} {quoted(found['name'])} TO {quoted(user)}"
+    kind, name = found["kind"], quoted(found["name"])
+    if kind in (rights := {"database": "CREATE ON", "schema": "USAGE ON", "function": "EXECUTE ON"}):
+        return f"GRANT {rights[kind]} {kind.upper()} {name} TO {quoted(user)}"
+    schemas = schemas_of(found["name"])
+    within = schemas[0] if len(schemas) == 1 else "…"
+    return f"GRANT SELECT ON {'SEQUENCE ' if kind == 'sequence' else ''}{within}.{name} TO {quoted(user)}"
 
 
 def quoted(name: str) -> str:

@@ -33,10 +33,11 @@ from tidegate.errors import ConfigError, InternalError, SourceUnavailable, Tideg
 APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # The server must not end the session that holds the snapshot while Spark reads. What a policy would cut is refused:
-# a part of a table, taken for the whole, would look like deletes.
+# a part of a table, taken for the whole, would look like deletes. Statements hold letters that the database's own
+# encoding may lack, and Spark's driver reads UTF-8.
 SETTINGS = (
-    "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1; "
-    "SET row_security = off"
+    "SET client_encoding = 'UTF8'; SET extra_float_digits = 1; SET row_security = off; "
+    "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'"
 )
 # Each failed attempt needs another TRUNCATE that commits in the moment between the snapshot and the lock.
 ATTEMPTS = 5
@@ -301,6 +302,16 @@ class PostgresqlSession(PreSnapshotSession):
         self._ask(connection, SETTINGS)
         return connection
 
+    def _schemas_of(self, name: str) -> list[str]:
+        """Where a relation of that name is that this login may not read; asked aside, as the transaction has failed."""
+        with self._connect() as other:
+            found = other.execute(
+                "SELECT relnamespace::regnamespace::text FROM pg_class "
+                "WHERE relname = %s AND NOT has_table_privilege(oid, 'SELECT')",
+                (name,),
+            )
+            return [schema for (schema,) in found]
+
     def _ask(self, connection: psycopg.Connection[Row], sql: str) -> list[Row]:
         with self._border(connection), connection.cursor() as cursor:
             cursor.execute(sql)
@@ -313,7 +324,7 @@ class PostgresqlSession(PreSnapshotSession):
         Several threads ask over one connection: whichever comes after the failure is refused without a reason.
         """
         try:
-            with translated_errors(self.name, self.user):
+            with translated_errors(self.name, self.user, self._schemas_of):
                 yield
         except TidegateError as error:
             if connection is not self._main or connection.info.transaction_status != TransactionStatus.INERROR:
