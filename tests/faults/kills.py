@@ -29,7 +29,7 @@ from support.kills import environment
 
 log = logging.getLogger("faults")
 VICTIM = Path(__file__).with_name("victim.py")
-PATIENCE = 240
+PATIENCE = 900
 KILLS_OF_A_WORLD = 20
 """Kills before tables and sources are created again: first loads are killed, too, and tables stay small."""
 NEAR_A_STAGE = 0.5

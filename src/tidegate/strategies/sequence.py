@@ -22,7 +22,7 @@ from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.spelling import suggest
-from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, PlanError
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, HistoryGone, PlanError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +125,23 @@ class Sequence(Strategy):
         )
 
     def _check_numbers(self, value: str | None, edge: SafeBound) -> None:
-        """Raises HistoryGone when new rows may get numbers up to the position, which would never be read.
+        """Raises where new rows may get numbers up to the position, which would never be read.
 
         The greatest number alone proves nothing, since the newest rows may have been deleted; what the database has
         generated does.
+
+        Raises:
+            EdgeUnknown: rows have greater numbers than the database has generated.
+            HistoryGone: the numbers were set back.
         """
         greatest = edge.upto if edge.upto is None else int(edge.upto)
+        if edge.generated is not None and greatest is not None and greatest > edge.generated:
+            raise EdgeUnknown(
+                f"the greatest {self.column} is {greatest}, and the last number that the source has generated is "
+                f"{edge.generated}: rows that get the numbers between them would be missed",
+                hint="Set the sequence of the column to its greatest number, then run again; or use another strategy "
+                "where an application hands out the numbers.",
+            )
         if value is None or edge.held_by or not edge.final or (greatest is not None and greatest >= int(value)):
             return
         if edge.generated is not None and edge.generated < int(value):

@@ -48,6 +48,21 @@ def test_numbers_that_were_set_back_stop_a_sequence(shop: Shop, changes: tuple[s
     assert stopped.value.context["restored"]
 
 
+def test_numbers_above_the_sequence_stop_it(shop: Shop) -> None:
+    """Rows that the sequence numbers later would lie below the position."""
+    admin = shop.session()
+    admin.execute("INSERT INTO orders (name) VALUES ('own')")
+    loader = Careful(url=shop.url, strategy=Sequence(column="id"))
+    loader.load()
+    admin.execute("INSERT INTO orders (id, name) VALUES (10, 'restored')")
+    loader.load()
+    assert "greatest id is 10, and the last number that the source has generated is 1" in loader.stopped
+    admin.execute("SELECT setval('orders_id_seq', (SELECT max(id) FROM orders))")
+    admin.execute("INSERT INTO orders (name) VALUES ('next')")
+    loader.load()
+    assert loader.rows == shop.rows()
+
+
 def test_deleted_newest_rows_stop_no_sequence(shop: Shop, reader: str) -> None:
     """A login that may not read the sequence is told so, for it cannot tell the two apart."""
     admin = shop.session()
@@ -82,7 +97,7 @@ def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
     follower = shop.session()
 
     def end() -> None:
-        time.sleep(0.2)
+        time.sleep(1)  # by then the bound was asked for, also where everything is slow
         follower.execute("BEGIN")
         follower.execute(INSERT, ["later"])  # a new writer, whom nobody has to wait for
         writer.execute("COMMIT")

@@ -11,7 +11,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.effects import Insert
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
-from tidegate.errors import ConfigError, HistoryGone, PlanError
+from tidegate.errors import ConfigError, EdgeUnknown, HistoryGone, PlanError
 from tidegate.strategies.sequence import Sequence
 from unit.strategies.fakes import SCHEMA, Stream, Table
 
@@ -97,7 +97,18 @@ def test_numbers_that_were_set_back_stop(safe: str | None, generated: int) -> No
     assert stopped.value.context["restored"]
 
 
-@pytest.mark.parametrize(("safe", "generated"), [("1", 3), (None, 3), ("2", 9), ("1", None), ("3", 2)])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_numbers_above_those_that_were_generated_stop(loaded: bool) -> None:
+    """The rows that get the numbers between them come later."""
+    one = stream()
+    if loaded:
+        one.run()
+    one.table.safe, one.table.generated = "3", 2
+    with pytest.raises(EdgeUnknown, match="last number that the source has generated is 2"):
+        one.run()
+
+
+@pytest.mark.parametrize(("safe", "generated"), [("1", 3), (None, 3), ("2", 9), ("1", None), ("3", None)])
 def test_newest_rows_that_were_deleted_stop_nothing(safe: str | None, generated: int | None) -> None:
     one = stream()
     one.run()
