@@ -18,7 +18,7 @@ from tidegate.core.ports.capabilities import ReplicationSlot
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.retention import SlotRetention
 from tidegate.core.yaml_text import listed
-from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.postgresql import Postgresql, publications
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused
@@ -88,9 +88,9 @@ class SlotOptions(ReplicationSlot):
                     f"the slot {self.slot} was created for the plugin {found.plugin}, not {slots.PLUGIN}",
                     hint="Use another `slot:`; the first run creates it.",
                 )
-            unpublished = slots.published(session, self.publication, self.relation) is None
+            unpublished = publications.published(session, self.publication, self.relation) is None
             if unpublished:
-                slots.publish(session, self.publication, self.relation)
+                publications.publish(session, self.publication, self.relation)
             check_publication(session, self)
             # A slot decodes with the publications of the time of a change.
             if found is not None and (unpublished or found.status == slots.LOST):
@@ -137,7 +137,7 @@ class SlotOptions(ReplicationSlot):
         with session_of(self) as session:
             slots.drop(session, self.slot)
             if self.publication == self.slot:
-                slots.unpublish(session, self.publication)
+                publications.unpublish(session, self.publication)
 
 
 def warning_of(found: slots.Slot) -> str | None:
@@ -213,7 +213,7 @@ def check_history(session: PostgresqlSession, options: SlotOptions, state: Mappi
         )
 
 
-def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots.Publication:
+def check_publication(session: PostgresqlSession, options: SlotOptions) -> publications.Publication:
     """What the stream's publication says of its table.
 
     Raises:
@@ -221,7 +221,7 @@ def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots
         ConfigError: it does not tell every change, row and column of the table.
     """
     name, table = options.publication, options.relation
-    found = slots.published(session, name, table)
+    found = publications.published(session, name, table)
     if found is None:
         raise HistoryGone(f"publication {name} no longer exists")
     if not found.holds:
