@@ -275,7 +275,8 @@ def test_a_key_that_the_log_does_not_tell_is_refused(shop):
 
 
 def test_with_full_identity_a_table_needs_no_primary_key(shop):
-    shop.sql("create table orders (id bigint, name text, big text)", "alter table orders replica identity full")
+    shop.sql("create table orders (id bigint unique not null, name text, big text)")
+    shop.sql("alter table orders replica identity full")
     shop.claim()
     state = shop.after(None).state
     shop.sql("insert into orders values (1, 'a', 'x'), (2, 'b', 'y')", "update orders set id = 3 where id = 2")

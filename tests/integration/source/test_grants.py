@@ -190,7 +190,7 @@ class TestSlot:
         ("missing", "words", "statement"),
         [
             (" REPLICATION", "may not use replication slots", "ALTER ROLE loader REPLICATION"),
-            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON orders TO loader"),
+            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
             ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
             (
                 "CREATE PUBLICATION",

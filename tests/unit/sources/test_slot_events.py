@@ -56,7 +56,13 @@ def transaction(commit: int, *changes: tuple[int, bytes]) -> list[tuple[int, byt
 
 def told(*messages, schema=SCHEMA, identity=("id",), after=0, upto=10**6):
     wanted = SlotRead(
-        slot="s", table=("shop", "orders"), columns=schema, identity=frozenset(identity), after=after, upto=upto
+        slot="s",
+        oid=OURS,
+        columns=schema,
+        places=lambda names: {name: place for place, name in enumerate(names)},
+        identity=frozenset(identity),
+        after=after,
+        upto=upto,
     )
     return list(events([(1, relation()), *messages], wanted))
 

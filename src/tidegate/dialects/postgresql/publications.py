@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tidegate.dialects.postgresql.session import PostgresqlSession
 
 PUBLISHED = """
-SELECT p.oid::bigint, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, t.tablename IS NOT NULL,
+SELECT p.oid::text || '.' || p.xmin::text, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+       t.tablename IS NOT NULL,
        (SELECT r.oid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = {oid}), {limited}
 FROM pg_publication p LEFT JOIN (pg_publication_tables t JOIN pg_class c ON c.oid = {oid}
   AND t.tablename = c.relname AND t.schemaname::regnamespace = c.relnamespace) ON t.pubname = p.pubname
@@ -28,15 +29,18 @@ class Publication:
     """What a publication says of a table.
 
     Args:
-        mark: another text means that the table was taken out of it in between, or that it was made anew.
+        mark: another text means that the table was taken out of it in between, that it was made anew, or that its
+            options were others for a while.
         whole: it publishes every insert, update, delete and truncate.
-        holds: the table is in it.
+        holds: the table's own changes are in it.
+        lists: it names the table, and yet may hold those of its partitions alone.
         limited: only some rows or columns of it are.
     """
 
     mark: str
     whole: bool
     holds: bool
+    lists: bool
     limited: bool
 
 
@@ -51,7 +55,9 @@ def published(session: PostgresqlSession, publication: str, relation: Relation) 
     if not rows:
         return None
     own, whole, holds, member, narrowed = rows[0]
-    return Publication(mark=f"{own}:{member or 'all'}", whole=whole, holds=holds, limited=bool(narrowed))
+    return Publication(
+        mark=f"{own}:{member or 'all'}", whole=whole, holds=holds, lists=member is not None, limited=bool(narrowed)
+    )
 
 
 def publish(session: PostgresqlSession, publication: str, relation: Relation) -> None:

@@ -280,6 +280,15 @@ def check_name(name: str) -> None:
         )
 
 
+def columns(session: PostgresqlSession, relation: Relation) -> tuple[Mapping[int, str], int]:
+    """The columns that the log carries of a table, by number, and the greatest number that was ever given."""
+    rows = session.rows(
+        "SELECT attnum::int, attname::text, NOT attisdropped AND attgenerated = '' FROM pg_attribute "
+        f"WHERE attrelid = {oid_of(session, relation)} AND attnum > 0"
+    )
+    return {number: name for number, name, carried in rows if carried}, max((row[0] for row in rows), default=0)
+
+
 def _peek(session: PostgresqlSession, name: str, publication: str, upto: str, most: int | None) -> str:
     string = session.dialect.string
     options = ("proto_version", "1", "publication_names", session.dialect.quote(publication))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.core.policies.rules import Judges, Lookup, MeasuredCheck, OnFail, Rule, RuleViolation, Scope
+from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
 from tidegate.errors import CheckFailed, ColumnMissing, ConfigError
 from tidegate.spark import validation
@@ -100,7 +101,10 @@ def settle(stream: str, broken: Sequence[RuleViolation], read: int | None) -> tu
             f"stream {stream!r} stopped: "
             + "; ".join(each.sentence for each in stopping)
             + f"{of}; nothing was published",
-            hint="Correct the rows at the source, or load the other rows with `on_fail: quarantine`, then run "
+            hint="Load the other events with `strategy: {kind: cdc, bad_events: quarantine}`, then run `tidegate run "
+            "STREAM`."
+            if first.rule == REFUSED_EVENT
+            else "Correct the rows at the source, or load the other rows with `on_fail: quarantine`, then run "
             "`tidegate run STREAM`."
             if first.rows is not None
             else "Check the source; if the rows are right, change the check, then run `tidegate run STREAM`.",

@@ -6,7 +6,7 @@ Pure. Never emits a value that was not sent, nor an event of a transaction outsi
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,15 +34,17 @@ class SlotRead:
     """What is read of a slot.
 
     Args:
-        table: schema and name.
+        oid: of the table, whatever it was called in between.
         columns: those of the events, in order.
+        places: where the columns of a table stand in its tuples, by the names that a relation has.
         identity: columns whose change makes a row another one; none where only the whole row identifies it.
         after, upto: transactions whose commit begins at or after the one and before the other.
     """
 
     slot: str
-    table: tuple[str, str]
+    oid: int
     columns: Schema
+    places: Callable[[Sequence[str]], Mapping[str, int]]
     identity: frozenset[str]
     after: int
     upto: int
@@ -76,6 +78,7 @@ def events(messages: Iterable[tuple[int, bytes]], wanted: SlotRead) -> Iterator[
         messages: each with its place in the write-ahead log, as the slot gives them.
 
     Raises:
+        HistoryGone: a value's column is unknown.
         SourceError: they are not whole transactions of version 1 of the protocol.
     """
     reader = _Reader(wanted)
@@ -103,7 +106,7 @@ class _Reader:
             case Commit():
                 self.begun = None
             case Relation():
-                is_own = (message.schema, message.name) == self._wanted.table
+                is_own = message.oid == self._wanted.oid
                 self._known[message.oid] = _ColumnPositions(message, self._wanted) if is_own else None
             case Insert() | Update() | Delete() | Truncate():
                 if self.begun is None:
@@ -174,14 +177,14 @@ class _ColumnPositions:
     """Where the wanted columns stand in the tuples of a relation."""
 
     def __init__(self, relation: Relation, wanted: SlotRead) -> None:
-        at = {column.name: place for place, column in enumerate(relation.columns)}
+        at = wanted.places([column.name for column in relation.columns])
         self._at = [at.get(column.name) for column in wanted.columns]
         self._missing = tuple(column.name for column in wanted.columns if column.name not in at)
         self._columns = wanted.columns.columns
         self._arrays = [place for place, column in enumerate(wanted.columns) if column.type.kind is Kind.ARRAY]
         self._keys = frozenset(place for place, column in enumerate(relation.columns) if column.key)
         named = [at[name] for name in sorted(wanted.identity) if name in at]
-        self._identity = named or sorted(at.values())
+        self._identity = named or range(len(relation.columns))
         self._whole = not wanted.columns.excluded
 
     def filled(self, new: Tuple, old: Tuple, *, whole: bool) -> Tuple:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +28,15 @@ from tidegate.core.log import Lag, LogSpan
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange
-from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.postgresql import output_functions as output
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
-from tidegate.errors import HistoryGone
+from tidegate.errors import HistoryGone, SourceMoved
 from tidegate.sources.change_log import spool
 from tidegate.sources.change_log.database_log import DatabaseLog
 from tidegate.sources.change_log.events import Event
 from tidegate.sources.change_log.slot import slot
+from tidegate.sources.change_log.slot.attributes import Attributes, places
 from tidegate.sources.change_log.slot.events import SlotRead, completed, events, floor, lsn, number
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 QUIET_BYTES = 256 * 1024 * 1024
 COUNTED = 1_000_000
 """Messages after which a lag is not counted any further: the server decodes its log again for every question."""
-KEPT = ("slot", "publication", "identity")
-"""What of a position's state is as it was after every load."""
+KEPT = ("slot", "publication", "identity", "columns")
+"""What of a position's state is as it was after every load; the columns only where they may have changed since."""
 
 
 @contextmanager
@@ -64,6 +65,7 @@ class SlotLog(DatabaseLog):
         self._options = options
         self._session = session
         self._notes: list[str] = []
+        self._kept: str | None = None
 
     @property
     def label(self) -> str:
@@ -85,13 +87,18 @@ class SlotLog(DatabaseLog):
         if state is None:
             return self._bulk(found)
         position, lagging = self._checked(state, found)
+        columns, known_at = self._columns(), slots.written(self._session)
+        self._check_columns(columns, state.get("columns"))
         end = slots.flushed(self._session)
         if end < position:
             raise HistoryGone(
                 f"the table was loaded up to {lsn(position)}, but the server's log ends at {lsn(end)}", restored=True
             )
         slot.check_history(self._session, self._options, state)
-        return self._span(state, position, end, None if lagging else most, lagging=lagging)
+        span = self._span(state, position, end, None if lagging else most, lagging=lagging)
+        if number(span.state["lsn"]) < known_at:  # columns may have changed in what is read later
+            return span
+        return replace(span, state={**span.state, "columns": columns.kept()})
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
         """The table's changes after the position, of `COUNTED` messages at most, and when the first one committed."""
@@ -99,8 +106,7 @@ class SlotLog(DatabaseLog):
             return Lag()
         position, lagging = self._checked(state, slots.find(self._session, self._options.slot))
         name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
-        oid = int(self.identity().rpartition(":")[2])
-        ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
+        ask = slots.SlotRange(oid=self._oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
         events = slots.count(self._session, name, publication, ask).events
         oldest = slots.oldest(self._session, name, publication, ask) if events else None
         return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
@@ -122,6 +128,7 @@ class SlotLog(DatabaseLog):
             "through": lsn(slots.written(self._session)),
             "publication": slot.check_publication(self._session, self._options).mark,
             "identity": list(slot.check_identity(self._session, self._options).columns),
+            "columns": self._columns().kept(),
         }
         reason = f"read completely, then its log from {state['lsn']} on by slot {self._options.slot}"
         return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
@@ -152,6 +159,18 @@ class SlotLog(DatabaseLog):
             )
         return position, found.confirmed < position
 
+    def _check_columns(self, now: Attributes, kept: str | None) -> None:
+        """Raises HistoryGone where a column is another one than the table was loaded from."""
+        if kept is None:
+            return
+        self._kept = kept
+        for name in now.replaced(kept):
+            if self._options.selection.takes(name):
+                raise HistoryGone(
+                    f"column {name!r} was replaced by another one of its name since the last load, and the log does "
+                    "not tell what its rows have now"
+                )
+
     def _span(self, state: Mapping[str, Any], position: int, end: int, most: int | None, *, lagging: bool) -> LogSpan:
         """What lies between; `lagging` says that the slot has more, of which a limit might never let anything pass."""
         name, publication = self._options.slot, self._options.publication
@@ -160,8 +179,7 @@ class SlotLog(DatabaseLog):
             return LogSpan(slices=(), state=state, events=0)
         if position < through:
             most = None
-        oid = int(self.identity().rpartition(":")[2])
-        ask = slots.SlotRange(oid=oid, after=position if lagging else None, upto=lsn(end), most=most)
+        ask = slots.SlotRange(oid=self._oid, after=position if lagging else None, upto=lsn(end), most=most)
         counted, messages, ends, last = slots.count(self._session, name, publication, ask)
         limited = most is not None and messages >= most
         upto = ends if limited and ends is not None else max(ends or 0, end)
@@ -182,10 +200,14 @@ class SlotLog(DatabaseLog):
     def decoded(self, part: LogRange, schema: Schema) -> Iterator[Event]:
         """The events of one range, completed from the table where the log does not tell a value."""
         identity = slot.check_identity(self._session, self._options)
+        now = self._columns()
+        if missing := sorted(set(schema.names) - set(now.names.values())):
+            raise SourceMoved(f"column {missing[0]!r} was renamed or dropped while the load began", hint="Run again.")
         wanted = SlotRead(
             slot=part.part,
-            table=self._table_name(),
+            oid=self._oid,
             columns=schema,
+            places=partial(places, now=now, kept=self._kept or now.kept()),
             identity=frozenset(identity.columns),
             after=number(part.after or ""),
             upto=number(part.upto),
@@ -206,12 +228,10 @@ class SlotLog(DatabaseLog):
         known = dict(zip(event.not_sent, found or [None] * len(event.not_sent), strict=True))
         return completed(event, schema, known)
 
-    def _table_name(self) -> tuple[str, str]:
-        """Schema and name, also of a table that was named without its schema."""
-        string = Postgresql().string(self._options.relation.sql)
-        asked = (
-            "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            f"WHERE c.oid = {string}::regclass"
-        )
-        ((schema, name),) = self._session.rows(asked)
-        return schema, name
+    def _columns(self) -> Attributes:
+        names, last = slots.columns(self._session, self._options.relation)
+        return Attributes(names=names, last=last)
+
+    @property
+    def _oid(self) -> int:
+        return int(self.identity().rpartition(":")[2])

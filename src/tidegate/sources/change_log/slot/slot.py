@@ -82,6 +82,13 @@ class SlotOptions(ReplicationSlot):
                     f"the stream is {', '.join(key)}",
                     hint=f"Use `key: [{', '.join(columns)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
                 )
+            if not any(unique <= set(key) for unique in session.unique_sets(self.relation)):
+                raise ConfigError(
+                    f"nothing in {self.relation.label} keeps two rows from having the same {', '.join(key)}, and of "
+                    "such rows the log does not tell which one changed",
+                    hint="Give those columns a primary key or a unique index, and NOT NULL; or load the table by "
+                    "another strategy.",
+                )
             found = slots.find(session, self.slot)
             if found is not None and found.plugin != slots.PLUGIN:
                 raise ConfigError(
@@ -224,6 +231,12 @@ def check_publication(session: PostgresqlSession, options: SlotOptions) -> publi
     found = publications.published(session, name, table)
     if found is None:
         raise HistoryGone(f"publication {name} no longer exists")
+    if found.lists and not found.holds:
+        raise ConfigError(
+            f"the publication {name} has the changes of the partitions of {table.label} under their own names",
+            hint=f"`ALTER PUBLICATION {name} SET (publish_via_partition_root = true)`, then run `tidegate resync "
+            "STREAM`.",
+        )
     if not found.holds:
         raise ConfigError(
             f"the publication {name} does not include {table.label}",
