@@ -96,9 +96,10 @@ class SlotLog(DatabaseLog):
             )
         slot.check_history(self._session, self._options, state)
         span = self._span(state, position, end, None if lagging else most, lagging=lagging)
-        if number(span.state["lsn"]) < known_at:  # columns may have changed in what is read later
+        reached = span.state
+        if number(reached["lsn"]) < known_at:  # columns may have changed in what is read later
             return span
-        return replace(span, state={**span.state, "columns": columns.kept()})
+        return replace(span, state={**reached, "columns": columns.kept()})
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
         """The table's changes after the position, of `COUNTED` messages at most, and when the first one committed."""
