@@ -18,6 +18,8 @@ from tidegate.errors import ConfigError
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
 DEFAULTS = "defaults"
 """The key of a connection that holds what its streams have in common."""
+# What stands before a value of an option in a URL's query; a reference to a whole URL may have begun it.
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*://[^?#]*\?(?:[^#]*&)?[^=&#]+=[^&#]*")
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
 
 
@@ -47,8 +49,8 @@ class References:
         """The same values with every `${NAME}`, `${NAME:-default}` and `${file:/path}` replaced.
 
         `found` remembers each replacement and where it was used, but for defaults, which the file itself states. `$${`
-        stands for a plain `${`. A reference in the login part of a URL is percent-encoded, so that any password fits
-        into it.
+        stands for a plain `${`. A reference in the login part of a URL, or in the value of an option in its query, is
+        percent-encoded, so that any password, key or token fits into it.
 
         Raises:
             ConfigError: a variable that is not set or a file that cannot be read (`context["absent"]` names it), or a
@@ -116,19 +118,25 @@ class References:
     def _text(self, text: str, mark: Mark) -> str:
         # Without the references' own characters a URL's login part is found by its slashes and its "@".
         outline = _REFERENCE.sub(lambda match: "x" * len(match.group()), text)
-
-        def value_of(match: re.Match[str]) -> str:
+        resolved, at = "", 0
+        for match in _REFERENCE.finditer(text):
+            resolved += text[at : match.start()]
+            at = match.end()
             if match.group() == "$${":
-                return "${"
-            body = match.group("body")
-            if body is None:
-                raise mark.error("has a `${` without a `}`; write `$${` for a plain `${`")
-            value = self._lookup(body, mark)
-            if not body.endswith(f":-{value}"):  # a default stands in the file for all to read
-                self.found.append((mark, value))
-            return quote(value, safe="") if _in_login(outline, match.start()) else value
+                resolved += "${"
+                continue
+            value = self._value(match.group("body"), mark)
+            encoded = _in_login(outline, match.start()) or _OPTION.fullmatch(resolved)
+            resolved += quote(value, safe="") if encoded else value
+        return resolved + text[at:]
 
-        return _REFERENCE.sub(value_of, text)
+    def _value(self, body: str | None, mark: Mark) -> str:
+        if body is None:
+            raise mark.error("has a `${` without a `}`; write `$${` for a plain `${`")
+        value = self._lookup(body, mark)
+        if not body.endswith(f":-{value}"):  # a default stands in the file for all to read
+            self.found.append((mark, value))
+        return value
 
     def _lookup(self, body: str, mark: Mark) -> str:
         if body.startswith("file:"):

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tidegate.config.nodes import Node
 from tidegate.config.options import KIND
 from tidegate.core.keepalive import LIBPQ
+from tidegate.core.spelling import nearest
 from tidegate.errors import ConfigError
 
 FLAG = "--trust-project"
@@ -67,11 +68,34 @@ _VALUES: Mapping[str, str] = {
     r"spark\.sql\.(parquet|orc|avro)\.compression\.codec": r"\w+",
     r"rest\.auth\.type": r"none|basic|oauth2|sigv4|google",
 }
+# Options of a catalog that run no code, and what others begin with.
+_OPTIONS = (
+    "type",
+    "path",
+    "uri",
+    "url",
+    "token",
+    "credential",
+    "scope",
+    "audience",
+    "resource",
+    "prefix",
+    "oauth2-server-uri",
+    "token-expires-in-ms",
+    "token-refresh-enabled",
+    "hive.kerberos-authentication",
+    "hive.hive2-compatible",
+    "clients",
+    "client_secret",
+    "warehouse",
+    "cache-enabled",
+    "rest-page-size",
+    "view-endpoints-supported",
+    "snapshot-loading-mode",
+)
 _CATALOG = re.compile(
-    r"(type|path|uri|url|token|credential|scope|audience|resource|prefix|oauth2-server-uri|token-expires-in-ms|"
-    r"token-refresh-enabled|(s3|gcs|adls|glue|client|dynamodb|header|rest|cache|table-default|table-override|ssl)\..+|"
-    r"hive\.(kerberos-authentication|hive2-compatible)|clients|client_secret|warehouse|cache-enabled|http-client\..+|"
-    r"rest-page-size|view-endpoints-supported|snapshot-loading-mode)"
+    r"(s3|gcs|adls|glue|client|dynamodb|header|rest|cache|table-default|table-override|ssl|http-client)\..+|"
+    + "|".join(map(re.escape, _OPTIONS))
 )
 _CODE_HOOKS = frozenset({"dbt"})
 # Parameters of a catalog's URL: those of libpq, none of which the JDBC driver takes for a class.
@@ -146,11 +170,14 @@ def _catalog(lake: Node) -> Iterator[ConfigError]:
     catalog = lake.get("catalog") if isinstance(lake.value, dict) else None
     for name, node in _items(catalog):
         if not allowed(name, str(node.value), _CATALOG):
-            yield node.mark.error("is not an option of a catalog that is known to run no code", hint=HINT)
+            near = nearest(name, _OPTIONS)
+            meant = f"; did you mean {near!r}?" if near and near != name else ""
+            yield node.mark.error(f"is not an option of a catalog that is known to run no code{meant}", hint=HINT)
         if name in ("uri", "url") and not str(node.value).startswith("http"):
-            words = {word for word, _ in parse_qsl(urlsplit(str(node.value)).query, keep_blank_values=True)}
-            if unknown := sorted(words - _LIBPQ):
-                yield node.mark.error(f"has the parameter {unknown[0]!r}, which may load code", hint=HINT)
+            words = [word for word, _ in parse_qsl(urlsplit(str(node.value)).query, keep_blank_values=True)]
+            place = next((at for at, word in enumerate(words, 1) if word not in _LIBPQ), None)
+            if place is not None:  # not by its name, which may be the rest of a password
+                yield node.mark.error(f"has a parameter that may load code, parameter {place} of its query", hint=HINT)
 
 
 def _sql(check: Node) -> Iterator[ConfigError]:

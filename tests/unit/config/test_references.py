@@ -1,3 +1,5 @@
+from urllib.parse import quote
+
 import pytest
 
 from tidegate.config.nodes import from_values
@@ -80,6 +82,38 @@ def test_a_file_that_is_no_text_is_refused_by_name(tmp_path):
 )
 def test_any_password_fits_into_a_url(text, value, tmp_path):
     environ = {**ENVIRON, "URL": "postgresql://app:a%40b@host/db"}
+    assert resolve(text, tmp_path, environ) == value
+
+
+ODD = "a+b&c#d%2Be f=g\n/h@"
+ENCODED = quote(ODD, safe="")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("snowflake://me@acme/D?token=${ODD}", f"snowflake://me@acme/D?token={ENCODED}"),
+        ("snowflake://me@acme/D?role=R&token=${ODD}&x=y", f"snowflake://me@acme/D?role=R&token={ENCODED}&x=y"),
+        ("https://h/v1?a=${ODD}&b=x${ODD}${ODD}#f", f"https://h/v1?a={ENCODED}&b=x{ENCODED}{ENCODED}#f"),
+        ("jdbc:postgresql://h/d?password=${ODD}", f"jdbc:postgresql://h/d?password={ENCODED}"),
+        ("postgresql://h/d?sslrootcert=${ABSENT:-/ca.pem}", "postgresql://h/d?sslrootcert=%2Fca.pem"),
+        ("${URL}&token=${ODD}", f"snowflake://me:a%40b@acme/D?role=R&token={ENCODED}"),
+        ("${URL}", "snowflake://me:a%40b@acme/D?role=R"),
+        ("snowflake://me@acme/D?${QUERY}", "snowflake://me@acme/D?role=R&token=a%2Bb"),
+        ("snowflake://me@acme/D?x=y&${QUERY}", "snowflake://me@acme/D?x=y&role=R&token=a%2Bb"),
+        ("snowflake://me@acme/D?x=y&${NAME}=z", "snowflake://me@acme/D?x=y&value=z"),
+        ("https://h/${ODD}", f"https://h/{ODD}"),
+        ("SELECT 'https://h/?a=${ODD}'", f"SELECT 'https://h/?a={ODD}'"),
+        ("a=${ODD}", f"a={ODD}"),
+    ],
+)
+def test_any_value_fits_into_an_option_of_a_url(text, value, tmp_path):
+    environ = {
+        **ENVIRON,
+        "ODD": ODD,
+        "URL": "snowflake://me:a%40b@acme/D?role=R",
+        "QUERY": "role=R&token=a%2Bb",
+    }
     assert resolve(text, tmp_path, environ) == value
 
 

@@ -172,7 +172,15 @@ def test_a_catalogs_option_that_names_code_is_refused(tmp_path, catalog):
 @pytest.mark.parametrize("word", ["socketFactory", "sslfactory", "authenticationPluginClassName", "loggerFile"])
 def test_a_catalogs_url_names_no_class(tmp_path, word):
     lake = {"lake": {"catalog": {"type": "postgresql", "uri": f"postgresql://u@h/d?sslmode=require&{word}=x.Y"}}}
-    assert f"parameter '{word}'" in refused(tmp_path, project(lakes=lake))
+    found = refused(tmp_path, project(lakes=lake))
+    assert "may load code, parameter 2 of its query" in found
+    assert word not in found
+
+
+@pytest.mark.parametrize(("written", "meant"), [("credentail", "credential"), ("Warehouse", "warehouse")])
+def test_a_misspelt_option_of_a_catalog_is_told_the_nearest(tmp_path, written, meant):
+    lake = {"lake": {"catalog": {"type": "rest", "uri": "https://x", written: "y", "rest-table-cache.max": 5}}}
+    assert f"did you mean '{meant}'?" in refused(tmp_path, project(lakes=lake))
 
 
 def test_ordinary_catalogs_need_no_flag(tmp_path):

@@ -117,7 +117,7 @@ def test_an_emulator_on_this_machine_is_asked_without_tls() -> None:
         ("me@acme/d?authenticator=snowflake&token=s3cr3t", "programmatic_access_token or oauth"),
         ("me@acme/d?token=t&private_key_file_pwd=s3cr3t", "belongs to private_key_file"),
         ("me@acme/d?private_key=s3cr3t!", "no unencrypted key"),
-        ("me:s3cr3t@acme/d?warehous=x", "'warehous' is not a URL option"),
+        ("me:s3cr3t@acme/d?warehous=x", "option 1 of the URL is not known; did you mean 'warehouse'"),
     ],
 )
 def test_url_that_says_too_little_or_too_much(rest: str, message: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidegate.core.ids import Connection
+from tidegate.core.spelling import nearest
 from tidegate.errors import ConfigError
 
 CONNECT, DEFAULT = "connect_timeout", "10"
@@ -55,13 +56,24 @@ def server_url(connection: Connection, *, options: Collection[str], hint: str) -
         raise ConfigError(f"{about}: the URL cannot be parsed", hint=hint) from None
     if not found.host or parts.fragment:
         raise ConfigError(f"{about}: the URL has no host, or a # in it", hint=hint)
-    unknown = sorted(set(found.options) - set(options))
-    if unknown:
-        known = ", ".join(options)
-        raise ConfigError(f"{about}: {unknown[0]!r} is not a URL option; known options: {known}", hint=hint)
+    refuse_unknown(about, found.options, options, hint)
     if not found.options.get(CONNECT, DEFAULT).isdigit():
         raise ConfigError(f"{about}: {CONNECT} must be a number of seconds")
     return found
+
+
+def refuse_unknown(about: str, given: Iterable[str], known: Collection[str], hint: str) -> None:
+    """Raises ConfigError for the first option that is not known.
+
+    It is told by its place: after an `&` in a password that nobody encoded, its name is the rest of the password.
+    """
+    place, name = next(((at, each) for at, each in enumerate(given, 1) if each not in known), (0, None))
+    if name is not None:
+        near = nearest(name, known)
+        meant = f"did you mean {near!r}? Known" if near else "known"
+        raise ConfigError(
+            f"{about}: option {place} of the URL is not known; {meant} options: {', '.join(known)}", hint=hint
+        )
 
 
 def connect_seconds(options: Mapping[str, str]) -> int:
