@@ -80,6 +80,14 @@ class RescuingSource(Source[Probe]):
         """The rows of the slices, see `Source`."""
         return self.source.read(session, probe, parts, schema)
 
+    def refuse_urls(self) -> None:
+        """Those of the source."""
+        self.source.refuse_urls()
+
+    def in_the_clear(self) -> tuple[str, ...]:
+        """Those of the source."""
+        return self.source.in_the_clear()
+
     def jars(self) -> tuple[str, ...]:
         """Those of the source."""
         return self.source.jars()

@@ -41,8 +41,10 @@ class Sql:
         return f"sql at {self.connection.name}: {cut(' '.join(self.sql.split()), SHOWN)}"
 
     def refuse(self) -> None:
-        """Raises ConfigError: no such dialect, or one that runs no statements. EnvironmentMissing: without driver."""
-        package = self._dialect().executes
+        """Raises ConfigError: no such dialect, a wrong URL, or no statements there. EnvironmentMissing: no driver."""
+        dialect = self._dialect()
+        dialect.refuse_url(self.connection)
+        package = dialect.executes
         if importlib.util.find_spec(package) is None:
             raise EnvironmentMissing(f"the package {package} is not installed", hint=extras.hint(package))
 

@@ -95,7 +95,8 @@ def _path(system: str, database: str, parts: tuple[str, ...]) -> tuple[str, ...]
 
 def _parts(origin: DatabaseTable) -> tuple[str, str, int, str]:
     """System, host, port and database; of a database that is a file, its path alone."""
-    url = urlsplit(origin.connection.url)
+    # Without the driver, whose name Python may not take for part of a scheme.
+    url = urlsplit(f"{origin.connection.scheme}://{origin.connection.url.partition('://')[2]}")
     system = {"postgres": "postgresql"}.get(origin.connection.scheme, origin.connection.scheme)
     if system in ("sqlite", "duckdb"):
         return system, "", 0, unquote(url.path)[1:] or ":memory:"

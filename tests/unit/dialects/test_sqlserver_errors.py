@@ -117,7 +117,7 @@ def test_modes(mode: str, encrypt: str, trust: str, driver: str) -> None:
     assert (properties["encrypt"], properties["trustServerCertificate"]) == (encrypt, trust)
     assert found.arguments()["encryption"] == driver
     assert "ca file" not in found.settings()
-    assert (SqlServer().in_the_clear(connection) is not None) == (mode == "disable")
+    assert (SqlServer().in_the_clear(connection) is not None) == (mode in ("disable", "require"))
 
 
 def test_types() -> None:

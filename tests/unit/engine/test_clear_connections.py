@@ -46,7 +46,6 @@ def test_a_connection_in_the_clear_is_warned_of_once(caplog, url):
     "url",
     [
         "postgresql://me@db.example/shop",
-        "postgresql://me@db.example/shop?sslmode=require",
         "postgresql://me@127.0.0.1/shop?sslmode=disable",
         "postgresql://me@/shop?host=/run/postgresql&sslmode=disable",
         "mariadb://me@db.example/shop",
@@ -57,6 +56,37 @@ def test_a_connection_in_the_clear_is_warned_of_once(caplog, url):
     ],
 )
 def test_others_are_not(caplog, url):
+    assert warnings_of(caplog, shop=url) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:s3cr3t-word@db.example/shop?sslmode=require",
+        "mariadb://me:s3cr3t-word@db.example/shop?sslmode=require",
+        "sqlserver://me:s3cr3t-word@db.example/shop?sslmode=require",
+        "teradata://me:s3cr3t-word@db.example/shop?sslmode=require",
+        "trino://me:s3cr3t-word@trino.example/lake?verify=false",
+    ],
+)
+def test_a_server_that_nobody_verifies_is_warned_of_once(caplog, url):
+    (text,) = warnings_of(caplog, shop=url)
+    assert text.startswith("connection 'shop': the server is not verified, so that somebody on the way")
+    assert "s3cr3t" not in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@127.0.0.1/shop?sslmode=require",
+        "postgresql://me@db.example/shop?sslmode=require&sslrootcert=/ca.pem",
+        "postgresql://me@db.example/shop?sslmode=verify-ca",
+        "sqlserver://me@127.0.0.1/shop",
+        "trino://me:pw@127.0.0.1/lake?verify=false",
+        "trino://me:pw@trino.example/lake?verify=/ca.pem",
+    ],
+)
+def test_a_server_that_is_verified_or_here_is_not(caplog, url):
     assert warnings_of(caplog, shop=url) == []
 
 

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from tidegate.cli.logs import LogLevel
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table
+from tidegate.cli.url_errors import of_url
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def certify(
     if shell.log_level is LogLevel.INFO:
         shell.log_level = LogLevel.ERROR  # loads fail on purpose
     shell.set_up_log()
-    place = kit.place_of(url, schema)
+    with of_url("certify"):
+        place = kit.place_of(url, schema)
     shell.redact = place.redact
     if clean:
         return _clean(shell, place, yes=yes)

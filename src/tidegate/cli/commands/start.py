@@ -12,7 +12,8 @@ from typer import Argument, Option
 
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table
-from tidegate.errors import ConfigError, SourceUnavailable
+from tidegate.cli.url_errors import of_url
+from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,13 +53,11 @@ def init(
         from tidegate.config.secrets import redacting  # noqa: PLC0415 - as above
 
         shell.redact = redacting(url)
-        access = login(url, shell.folder)
         own = () if schema is None else (f"{schema}.*",)
         scope = Scope(tables=(*own, *(tables or ())), exclude=tuple(exclude or ()))
-        try:
+        with of_url("init"):
+            access = login(url, shell.folder)
             found = grouped(propose(access, scope))
-        except SourceUnavailable as error:
-            raise type(error)(error.message, hint="Correct the URL, then run `tidegate init URL` again.") from error
         text, streams = render(access, found), [proposal.name for proposal in found.streams]
         variable, left_out = access.variable, len(found.left_out)
     _write(file, text)

@@ -382,6 +382,10 @@ class Connectable(Dialect, Protocol):
     def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
 
+    def refuse_url(self, connection: Connection) -> None:  # noqa: ARG002 - a URL may be of any form
+        """Raises ConfigError for a URL that `open` would refuse whatever the server says. Asks nobody."""
+        return
+
     def in_the_clear(self, connection: Connection) -> str | None:  # noqa: ARG002 - a file is sent nowhere
         """A warning where others may read what is sent; None where the project has it encrypted, or it stays here."""
         return None

@@ -234,6 +234,10 @@ class Source(Protocol[P]):
         """The same, with what only the source can say: in which schema a table lies that is named alone. Asks it."""
         return self.origin()
 
+    def refuse_urls(self) -> None:
+        """Raises ConfigError for the URL of a connection that can be opened nowhere. Asks nobody."""
+        return
+
     def in_the_clear(self) -> tuple[str, ...]:
         """A warning for each connection on which others may read what is sent. Asks nobody."""
         return ()

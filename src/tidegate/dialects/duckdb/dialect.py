@@ -15,7 +15,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.shared.database_file import file_of
+from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ class Duckdb(Connectable):
         from tidegate.dialects.duckdb.certification import DuckdbCertification  # noqa: PLC0415 - few ask for it
 
         return DuckdbCertification()
+
+    def refuse_url(self, connection: Connection) -> None:
+        """One that names no file."""
+        opened_file(connection, self.kind)
 
     def open(self, connection: Connection) -> DuckdbSession:
         """Connects.

@@ -187,6 +187,10 @@ class Mariadb(Connectable):
         """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST(CONV(SUBSTR({digest}, {1 + 8 * index}, 8), 16, 10) AS SIGNED)"
 
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL says so."""
         found = address_of(connection)

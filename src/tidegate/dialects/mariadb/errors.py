@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pymysql
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, no_connection, out_of_time, unreachable
 from tidegate.dialects.shared.tls import unverified
 from tidegate.errors import (
     ColumnMissing,
@@ -52,6 +52,7 @@ CUT = {
     2026: "TLS was refused",
 }
 
+UNREACHED = frozenset({2002, 2003})
 UNVERIFIED = {
     "Hostname mismatch": "its certificate is for another host",
     "IP address mismatch": "its certificate is for another host",
@@ -103,6 +104,8 @@ def refused(name: str, where: str, error: pymysql.Error | OSError) -> TidegateEr
         return login_refused(name, where)
     if number in NAMES or number in DENIED:
         return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
+    if number in UNREACHED:
+        return unreachable(name, where, no_connection(text))
     return unreachable(name, where, CUT.get(number, f"{type(error).__name__} {number}"))
 
 

@@ -179,6 +179,10 @@ class Oracle(Connectable, PrintsFingerprint):
         """By their names, for it knows no star beside another column."""
         return ", ".join(columns)
 
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL says so."""
         found = address_of(connection)

@@ -8,16 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 from tidegate.core.ids import Connection
 from tidegate.core.keepalive import LIBPQ
 from tidegate.dialects.shared import tls
+from tidegate.dialects.shared.server_url import refuse_unknown
 from tidegate.errors import ConfigError
 
+MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+ALIASES = ("ssl",)
+"""What libpq takes for the sake of JDBC's users."""
+SHAPE = "Use postgresql://user:password@host:5432/database?sslmode=verify-full; in user and password write %40 for @."
 ROOT = Path("~/.postgresql/root.crt")
 """Where libpq and Spark's driver look for authorities."""
 
@@ -27,20 +33,31 @@ def options_of(connection: Connection) -> dict[str, str]:
     scheme, found, rest = connection.url.partition("://")
     if not found:
         raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")
+    about = f"connection {connection.name!r}"
     try:
+        _refuse_unknown(about, rest)
         urlsplit(connection.url)  # refuses brackets that libpq takes, as masks and lineage would
         options = conninfo_to_dict(f"{scheme.split('+')[0]}://{rest}")
     except (psycopg.Error, ValueError):
         # The text of the error would show the URL, password and all.
         raise ConfigError(
-            f"connection {connection.name!r}: the URL cannot be parsed",
+            f"{about}: the URL cannot be parsed",
             hint="Percent-encode special characters in user and password: %40 for @, %2F for /, %3A for :, %5B for [ "
             "and %5D for ].",
         ) from None
     stated = {word: str(value) for word, value in options.items() if value is not None}
     if not all(port.isdigit() or not port for port in stated.get("port", "").split(",")):
-        raise ConfigError(f"connection {connection.name!r}: the port in the URL is not a number")
+        raise ConfigError(f"{about}: the port in the URL is not a number")
+    if stated.get("sslmode", tls.VERIFIED) not in MODES:
+        raise ConfigError(f"{about}: sslmode must be one of {', '.join(MODES)}")
     return stated
+
+
+def _refuse_unknown(about: str, rest: str) -> None:
+    """Refuses options that the installed libpq does not know, which says so with their names."""
+    given = [each.partition("=")[0] for each in rest.partition("?")[2].split("&") if each]
+    known = [option.keyword.decode() for option in Conninfo.get_defaults()]
+    refuse_unknown(about, map(unquote, given), (*known, *ALIASES), SHAPE)
 
 
 def reaching(options: Mapping[str, str]) -> dict[str, str]:

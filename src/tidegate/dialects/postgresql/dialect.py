@@ -18,8 +18,9 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
+from tidegate.dialects.postgresql.plain_urls import plain
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
-from tidegate.dialects.shared.tls import READABLE
+from tidegate.dialects.shared.tls import WARNED
 
 if TYPE_CHECKING:
     from tidegate.dialects.postgresql.certification import PostgresqlCertification
@@ -225,10 +226,17 @@ class Postgresql(Connectable):
 
         return PostgresqlSession(self, connection)
 
+    def refuse_url(self, connection: Connection) -> None:
+        """By libpq itself, but for URLs that are plainly right."""
+        if not plain(connection.url):
+            from tidegate.dialects.postgresql import address  # noqa: PLC0415 - as above
+
+            address.options_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL or libpq's variable says so."""
         stated = dict(parse_qsl(connection.url.partition("?")[2])).get("sslmode", os.environ.get("PGSSLMODE", ""))
-        if stated not in READABLE:
+        if stated not in WARNED:
             return None
         from tidegate.dialects.postgresql import address  # noqa: PLC0415 - the driver takes 0.2 s
 

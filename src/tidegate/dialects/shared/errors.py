@@ -31,6 +31,26 @@ def unreachable(name: str, where: str, reason: str) -> SourceUnavailable:
     return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
 
 
+def no_connection(text: str) -> str:
+    """Why there is no connection at all, by what the system says of it.
+
+    Example:
+        >>> no_connection("([Errno -2] Name or service not known)"), no_connection("(111) Connection refused")
+        ('unknown host', 'connection refused')
+    """
+    known = {
+        "errno -": "unknown host",  # what only looking up a name has
+        "name or service": "unknown host",
+        "name resolution": "unknown host",
+        "getaddrinfo": "unknown host",
+        "refused": "connection refused",
+        "timed out": "timed out",
+        "unreachable": "no route to the host",
+        "no route": "no route to the host",
+    }
+    return next((reason for piece, reason in known.items() if piece in text.lower()), "no connection, or unknown host")
+
+
 def out_of_time(name: str, limit: str, cure: str) -> SourceError:
     """The server ended a statement that took longer than it allows; the same statement would again.
 

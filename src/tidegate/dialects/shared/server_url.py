@@ -42,7 +42,8 @@ def server_url(connection: Connection, *, options: Collection[str], hint: str) -
     """
     about = f"connection {connection.name!r}"
     try:
-        parts = urlsplit(connection.url)
+        # A driver's name may have a character that Python takes for none of a scheme: oracle+cx_oracle.
+        parts = urlsplit(f"{connection.scheme}://{connection.url.partition('://')[2]}")
         found = ServerUrl(
             host=unquote(parts.hostname or ""),
             port=parts.port,

@@ -25,6 +25,10 @@ BUNDLES = (
 )
 
 
+WARNED = READABLE | {"require"}
+"""Modes that are warned of: encrypted to a server that nobody verifies, somebody in between can still read it all."""
+
+
 def is_local(hosts: Iterable[str]) -> bool:
     """Whether all of these are this machine: loopback, or a socket file.
 
@@ -47,12 +51,25 @@ def authorities() -> str:
 
 
 def warning(name: str, mode: str, hosts: Iterable[str]) -> str | None:
-    """What people should know of a connection that the project does not let encrypt for certain; None of any other."""
-    if mode not in READABLE or is_local(hosts):
+    """What people should know of a connection whose server the project does not have verified; None of any other.
+
+    `verify-ca` asks for an authority's certificate, under whatever name, and is not warned of.
+    """
+    if mode not in WARNED or is_local(hosts):
         return None
+    if mode not in READABLE:
+        return unverified_server(name, f"sslmode={mode}", f"sslmode={VERIFIED}")
     return (
         f"connection {name!r}: others on the network may read and change what is sent (sslmode={mode}); "
         f"sslmode={VERIFIED} encrypts it and verifies the server"
+    )
+
+
+def unverified_server(name: str, stated: str, better: str) -> str:
+    """The warning of a connection that is encrypted, though nobody knows to whom."""
+    return (
+        f"connection {name!r}: the server is not verified, so that somebody on the way who poses as it may read and "
+        f"change what is sent ({stated}); {better} verifies it"
     )
 
 

@@ -16,6 +16,7 @@ from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
+from tidegate.dialects.snowflake.address import address_of
 from tidegate.dialects.snowflake.types import DOCUMENTS, digits
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ class Snowflake(Connectable, PrintsFingerprint):
         from tidegate.dialects.snowflake.certification import SnowflakeCertification  # noqa: PLC0415 - few ask for it
 
         return SnowflakeCertification(self)
+
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
 
     def open(self, connection: Connection) -> SnowflakeSession:
         """Connects.

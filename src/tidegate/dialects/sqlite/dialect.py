@@ -16,7 +16,7 @@ from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.shared.database_file import file_of
+from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.sqlite.types import AS_TEXT
 
@@ -139,6 +139,10 @@ class Sqlite(Connectable):
         from tidegate.dialects.sqlite.certification import SqliteCertification  # noqa: PLC0415 - few ask for it
 
         return SqliteCertification()
+
+    def refuse_url(self, connection: Connection) -> None:
+        """One that names no file."""
+        opened_file(connection, self.kind)
 
     def open(self, connection: Connection) -> SqliteSession:
         """Connects."""

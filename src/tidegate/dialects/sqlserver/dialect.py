@@ -220,6 +220,10 @@ class SqlServer(Connectable, PrintsFingerprint):
         part = f"substring({digest}, {1 + 8 * index}, 8)"
         return f"CAST(0x00000000 + convert(varbinary(4), {part}, 2) AS bigint)"
 
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL says so."""
         found = address_of(connection)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pymssql
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, no_connection, unreachable
 from tidegate.errors import (
     ColumnMissing,
     SourceError,
@@ -133,10 +133,8 @@ def refused(name: str, where: str, error: pymssql.Error, *, verified: bool) -> T
             "host name that the certificate has. In a network that you trust, `?sslmode=require` encrypts without "
             "verifying.",
         )
-    if number == 20009:
-        known = {"refused": "connection refused", "timed out": "timed out", "unreachable": "no route to the host"}
-        reason = next((reason for piece, reason in known.items() if piece in text), "no connection, or unknown host")
-        return unreachable(name, where, reason)
+    if number in (0, 20009):  # of a host that it does not find the driver gives neither number nor reason
+        return unreachable(name, where, no_connection(text))
     return unreachable(name, where, CUT.get(number, f"error {number}"))
 
 

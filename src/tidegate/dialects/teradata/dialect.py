@@ -157,6 +157,10 @@ class Teradata(Connectable, PrintsFingerprint):
         """With a character at its end."""
         return f"{text} || {LAST}", lambda value: f"substr({value}, 1, character_length({value}) - 1)"
 
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Where the URL says so."""
         found = address_of(connection)

@@ -13,7 +13,10 @@ from tidegate.core.ports.dialect import Jdbc
 from tidegate.dialects.shared.server_url import in_brackets, server_url
 from tidegate.errors import ConfigError
 
-SHAPE = "Use trino://user[:password]@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem]."
+SHAPE = (
+    "Use trino://user@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem], and user:password@ for a login "
+    "by password."
+)
 APPLICATION = "tidegate"
 DRIVER = "io.trino.jdbc.TrinoDriver"
 

@@ -17,6 +17,7 @@ from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
+from tidegate.dialects.shared.tls import unverified_server
 from tidegate.dialects.trino.address import address_of
 
 if TYPE_CHECKING:
@@ -155,11 +156,17 @@ class Trino(Connectable):
         """One of the four 32-bit quarters of a digest; a decimal, whose sum overflows at no number of rows."""
         return f"CAST(from_base(substr({digest}, {1 + 8 * index}, 8), 16) AS decimal(10,0))"
 
+    def refuse_url(self, connection: Connection) -> None:
+        """See `address.py`."""
+        address_of(connection)
+
     def in_the_clear(self, connection: Connection) -> str | None:
         """Without TLS, which a password always has."""
         found = address_of(connection)
-        if found.ssl or is_loopback(found.host):
+        if is_loopback(found.host) or (found.ssl and found.verify is not False):
             return None
+        if found.ssl:
+            return unverified_server(connection.name, "verify=false", "verify=true, or the file of its authority,")
         return f"connection {connection.name!r}: others on the network may read and change what is sent; use ?ssl=true"
 
     @property

@@ -88,7 +88,7 @@ def check_streams(
                     target=str(stream.target),
                     errors=tuple(
                         each
-                        for error in (*answer.errors, *_hook_errors(stream))
+                        for error in (*answer.errors, *_url_errors(stream), *_hook_errors(stream))
                         for each in _problems(error, config, stream.name)
                     ),
                     notes=tuple(map(config.redact, answer.notes)),
@@ -96,6 +96,14 @@ def check_streams(
             )
     clear_connections.warn(known)
     return found
+
+
+def _url_errors(stream: Stream) -> Iterator[TidegateError]:
+    """Why the source could not be opened by the URL of its connection; contacts nobody."""
+    try:
+        stream.source.refuse_urls()
+    except ConfigError as error:
+        yield error
 
 
 def _hook_errors(stream: Stream) -> Iterator[TidegateError]:

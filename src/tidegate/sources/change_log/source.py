@@ -182,6 +182,11 @@ class ChangeLog(Source[LogProbe]):
         found: Origin | None = self._table().origin()
         return found
 
+    def refuse_urls(self) -> None:
+        """That of the database of the table."""
+        if (rows := self._rows()) is not None:
+            rows.refuse_urls()
+
     def in_the_clear(self) -> tuple[str, ...]:
         """That of the brokers, and of the database of the table."""
         rows = self._rows()

@@ -99,6 +99,10 @@ class Database(Source[DatabaseProbe]):
         found = _flavour(dialect_of(self.connection))
         return found if self.query is None else _of_query(found)
 
+    def refuse_urls(self) -> None:
+        """That of its connection, by its dialect."""
+        dialect_of(self.connection).refuse_url(self.connection)
+
     def in_the_clear(self) -> tuple[str, ...]:
         """That of its connection."""
         found = dialect_of(self.connection).in_the_clear(self.connection)

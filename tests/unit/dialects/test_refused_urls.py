@@ -1,0 +1,134 @@
+"""What is wrong with a URL alone: every dialect says so without asking a server, and `check` reports it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tidegate import plugins
+from tidegate.api import Project
+from tidegate.core.ids import Connection
+from tidegate.dialects.postgresql.address import options_of
+from tidegate.dialects.postgresql.plain_urls import plain
+from tidegate.errors import ConfigError
+
+WRONG = [
+    ("oracle://me:s3cr3t@h/x?sslmode=require", "sslmode must be one of disable, verify-full"),
+    ("oracle://me:s3cr3t@h/?service_name=X", "option 1 of the URL is not known; known options: sslmode"),
+    ("oracle+cx_oracle://me:s3cr3t@h/?service_name=X", "option 1 of the URL is not known"),
+    ("sqlserver://me:s3cr3t@h/x?encrypt=true", "option 1 of the URL is not known"),
+    ("mssql://me:s3cr3t@h/x?sslmode=verify-ca", "sslmode must be one of disable, require, verify-full"),
+    ("mssql+pyodbc://me:s3cr3t@h/x?driver=ODBC", "option 1 of the URL is not known"),
+    ("teradata://me:s3cr3t@h", "no user or no database"),
+    ("teradata://me:s3cr3t@h/x?logmech=LDAP", "option 1 of the URL is not known"),
+    ("trino://me@h/x?ssl=", "ssl is '', and must be true or false"),
+    ("trino://me@h/x?sslmode=require", "did you mean 'ssl'"),
+    ("trino://me:s3cr3t@h/x?ssl=false", "accepts a password only over TLS"),
+    ("snowflake://me:s3cr3t@acme/x?query_tag=a", "option 1 of the URL is not known"),
+    ("snowflake://me@acme/x", "names no password, key or token"),
+    ("mariadb://me:s3cr3t@h/x?sslmode=prefer", "sslmode must be one of"),
+    ("postgresql://me:s3cr3t@h/x?connect_timeout=5&foo=1", "option 2 of the URL is not known; known options: service"),
+    ("postgresql://me:s3cr3t@h/x?sslmod=require", "did you mean 'sslmode'"),
+    ("postgresql://me:s3cr3t@h/x?sslmode=strict", "sslmode must be one of disable, allow"),
+    ("postgresql://me:s3cr3t@h:5432,i:x/x", "the port in the URL is not a number"),
+    ("postgresql://me:s3cr3t@h/x?sslmode", "the URL cannot be parsed"),
+    ("sqlite://", "names no file"),
+    ("duckdb:///:memory:", "names no file"),
+]
+RIGHT = [
+    "oracle+cx_oracle://me:s3cr3t@h/x",
+    "mssql+pyodbc://me:s3cr3t@h/x",
+    "teradata://me:s3cr3t@h/x",
+    "trino://me:s3cr3t@h/x",
+    "snowflake://me:s3cr3t@acme/x",
+    "mariadb://me:s3cr3t@h/x",
+    "mysql+pymysql://me:s3cr3t@h/x",
+    "postgresql+psycopg2://me:s3cr3t@h/x?sslmode=require&options=-c%20search_path%3Da",
+    "postgresql:///x?host=/run/postgresql",
+    "postgresql://me@a:1,[::1]:2,b/x?target_session_attrs=any&ssl=true",
+    "sqlite:///x.db",
+    "duckdb:///x.db",
+]
+
+
+def refuse(url: str) -> None:
+    """As `check` asks."""
+    connection = Connection(name="c", url=url)
+    plugins.dialect_of(connection.scheme)().refuse_url(connection)
+
+
+@pytest.mark.parametrize(("url", "words"), WRONG)
+def test_a_wrong_url_is_refused(url: str, words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        refuse(url)
+    assert words in refused.value.message
+    assert "s3cr3t" not in f"{refused.value}{refused.value.hint}"
+
+
+@pytest.mark.parametrize("url", RIGHT)
+def test_a_right_url_is_not(url: str) -> None:
+    refuse(url)
+
+
+def test_every_dialect_that_can_be_connected_to_refuses_some() -> None:
+    connecting = {kind for kind in plugins.names("dialects") if plugins.load("dialects", kind).connects}
+    assert {plugins.dialect_of(Connection(name="c", url=url).scheme).kind for url, _ in WRONG} == connecting
+
+
+def test_check_reports_it_for_streams_and_hooks() -> None:
+    hook = {"kind": "sql", "connection": "lake_db", "sql": "CALL refresh()"}
+    stream = {"target": "lake.a.b", "key": ["id"], "strategy": "full", "write": "replace", "after_publish": [hook]}
+    connections = {"shop": "oracle://me:s3cr3t@h/x?sslmode=require", "lake_db": "trino://me:s3cr3t@h/x?ssl=false"}
+    streams = {"orders": {"source": {"connection": "shop", "table": "A.B"}, **stream}}
+    with Project.from_dict({"connections": connections, "streams": streams}) as project:
+        (checked,) = project.check()
+    assert [error.code for error in checked.errors] == ["config", "config"]
+    assert ["sslmode must be" in checked.problems[0], "only over TLS" in checked.problems[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "me:p%40s@h:5432/d?sslmode=require&options=-c%20a%3Db",
+        "me:p+s;x@h",
+        "h/a/b",
+        "h/%41%",
+        "me@h?sslmode=",
+        "/d",
+        "me:a:b@h/d",
+        "h/d?options=%zz",
+        "h/d?port=x",
+        "h/d?host=a=b",
+        "h/d?user=%00",
+        "me@h:/d",
+        "h/d?&",
+        "h/d?sslmode=require&&options=a",
+        "h/d?connect_timeout",
+    ],
+)
+def test_what_is_plainly_right_is_right_for_libpq(rest: str) -> None:
+    """Other URLs may be right, too: for those libpq is asked."""
+    if plain(f"postgresql://{rest}"):
+        options_of(Connection(name="c", url=f"postgresql://{rest}"))
+
+
+def test_an_ordinary_url_loads_no_driver() -> None:
+    code = (
+        "import sys; from tidegate import plugins; from tidegate.core.ids import Connection\n"
+        "plugins.dialect_of('postgresql')().refuse_url(Connection(name='c', url='postgresql://me:p@h:1/d?sslmode=require'))\n"
+        "print('psycopg' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_stream_that_leaves_columns_out_is_looked_at_like_any_other() -> None:
+    stream = {"target": "lake.a.b", "key": ["id"], "strategy": "full", "write": "replace"}
+    contract = {"add_column": "rescue"}
+    streams = {"orders": {"source": {"connection": "shop", "table": "a.b"}, "contract": contract, **stream}}
+    connections = {"shop": "mariadb://me:s3cr3t@h/x?sslmode=prefer"}
+    with Project.from_dict({"connections": connections, "streams": streams}) as project:
+        (checked,) = project.check()
+    assert "sslmode must be one of" in "".join(checked.problems)
