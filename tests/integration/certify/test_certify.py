@@ -15,6 +15,8 @@ from tidegate.certify import certify as certify_here
 from tidegate.certify import place_of
 from tidegate.errors import ConfigError
 
+pytestmark = pytest.mark.timeout(900)  # the whole kit
+
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer
     from support.snowflake import SnowflakeServer
