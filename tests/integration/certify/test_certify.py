@@ -15,14 +15,13 @@ from tidegate.certify import certify as certify_here
 from tidegate.certify import place_of
 from tidegate.errors import ConfigError
 
-pytestmark = pytest.mark.timeout(900)  # the whole kit
-
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer
     from support.snowflake import SnowflakeServer
     from support.trino import TrinoServer
 
 pytest_plugins = ["support.mariadb", "support.trino"]
+pytestmark = pytest.mark.timeout(900)  # the whole kit
 CDC = "cdc"
 LOST, LOGIN = "a connection that is lost while a load reads", "a wrong login is refused, and not shown"
 OPEN = "a transaction that is open during a load"
