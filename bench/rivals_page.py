@@ -19,7 +19,7 @@ def table(document: Mapping[str, Any]) -> str:
     jobs, cpu = document["seconds"], document["cpu"]
     names = list(dict.fromkeys(name for seconds in jobs.values() for name in seconds))
     lines = [
-        "| seconds (of cores) | " + " | ".join(_title(document, job) for job in jobs) + " |",
+        "| seconds (CPU seconds) | " + " | ".join(_title(document, job) for job in jobs) + " |",
         "|---" * (len(jobs) + 1) + "|",
     ]
     for name in names:
@@ -51,8 +51,8 @@ def write(document: Mapping[str, Any]) -> None:
     rounds = len(load) // len(document["seconds"])
     about = (
         f"Measured {when}, {rounds} round{'s' * (rounds > 1)} on {document['about']['cores']} cores, load average "
-        f"{min(load):.1f} to {max(load):.1f} before the tools started. In brackets is how long cores worked for the\n"
-        "processes of a command, on which other work on the machine has little influence; a service is not among them."
+        f"{min(load):.1f} to {max(load):.1f} before the tools started. In brackets are the\n"
+        "CPU seconds of the command, on which other work has little influence; those of a service are not counted."
     )
     text = f"{about}\n\n{table(document)}\n\n{goals(document)}\n\n![Seconds by job](images/rivals.svg)\n"
     page.write_text(replaced(page.read_text(encoding="utf-8"), MARKS, text), encoding="utf-8")

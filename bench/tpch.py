@@ -247,7 +247,7 @@ def must_equal(source: Source, home: Path) -> None:
 
 def table(document: Mapping[str, Any]) -> str:
     """A row for each run."""
-    lines = ["| job | rows read | seconds | seconds of cores | rows a second | and core |", "|---|---|---|---|---|---|"]
+    lines = ["| job | rows read | seconds | CPU seconds | rows a second | and core |", "|---|---|---|---|---|---|"]
     for each in document["runs"]:
         speed = each["rows"] / each["seconds"]
         lines.append(

@@ -44,9 +44,9 @@ rate at 95 % confidence, about 3/N.
 MATRIX = """
 ## Fault by fault
 
-Tests cause each fault: the rows must be exact after the next run, and errors have to be those of
-[the list of errors](errors.md). *Cases* are those that ran when this page was made, of
-some faults not those of all tests; a dash means none.
+The tests in the last column cause each fault: the rows must be exact after the next run, and errors have to be those of
+[the list of errors](errors.md). *Cases* counts only the tests run for this page, and for F1 also the processes killed
+above; a dash means that none of the fault's tests were run for it.
 
 | | fault | cases | failed | tests |
 |---|---|---|---|---|
@@ -129,9 +129,12 @@ def _failed(case: ET.Element) -> bool:
     return case.find("failure") is not None or case.find("error") is not None
 
 
-def fault_row(fault: Fault, reports: Sequence[Path]) -> str:
-    """A line of the fault matrix."""
+def fault_row(fault: Fault, kills: Sequence[dict[str, Any]], reports: Sequence[Path]) -> str:
+    """A line of the fault matrix; random kills are cases of the first fault."""
     cases = cases_of(fault, reports)
+    if fault.number == 1:
+        cases.run += len(kills)
+        cases.failed += sum(bool(kill["wrong"]) for kill in kills)
     numbers = f"{cases.run:,} | {cases.failed:,}" if cases.run else "- | -"
     tests = ", ".join(dict.fromkeys(f"`{test.partition('::')[0].removeprefix('tests/')}`" for test in fault.tests))
     untried = "**not tried**" if not fault.tests else f"; not tried: {fault.untried}" if fault.untried else ""
@@ -140,7 +143,7 @@ def fault_row(fault: Fault, reports: Sequence[Path]) -> str:
 
 def page(kills: Sequence[dict[str, Any]], reports: Sequence[Path]) -> str:
     """The whole page."""
-    return HEAD + kills_table(kills) + MATRIX + "".join(fault_row(fault, reports) for fault in FAULTS)
+    return HEAD + kills_table(kills) + MATRIX + "".join(fault_row(fault, kills, reports) for fault in FAULTS)
 
 
 if __name__ == "__main__":

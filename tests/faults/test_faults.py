@@ -43,6 +43,7 @@ def test_the_page_counts_each_load_that_was_killed(tmp_path):
     assert "Loads killed: 3. Lost: 2. Doubled: 1. Stuck: 1." in text
     assert "| append | iceberg | 1 | 0 | 0 | 0 | 100.00% |" in text
     assert "| cdc | delta | 2 | 2 | 1 | 1 | - |" in text
+    assert "at random moments (above) | 3 | 2 | `crash` |" in text
     assert "| F13 | hostile names | 2 | 1 | `integration/cli/test_odd_names.py` |" in text
     assert not sound([], [report]), "a test failed"
     report.write_text(f"<r><testcase {names}/></r>", encoding="utf-8")

@@ -18,9 +18,8 @@ from matrix.groups import FLAVOURS
 
 FORMATS = ("iceberg", "delta")
 
-HEAD = """# What has been proven
-
-`make matrix` runs every combination of strategy, writer, delete mode, source, envelope and table format that
+TITLE = "# What has been proven\n\n"
+ABOUT = """`make matrix` runs combinations of strategy, writer, delete mode, source, envelope and table format that
 `tidegate check` accepts over random histories. After every load it compares the table with a model in plain Python that
 shares no code with Tidegate. The tables are read with PyIceberg or delta-rs, and with DuckDB where a table's files hold
 its rows unchanged. `make matrix SOURCES="simulated or snowflake"` runs some of the sources and updates their rows; the
@@ -38,6 +37,10 @@ protocol: this proves the SQL and what becomes of its answers, not the vendors' 
 no columns that are left out (`include`, `exclude`), no sources that are empty at their first load, and no tables that
 stay untouched because their source stands still. Types that change (`type_change`) are not in the matrix; they have
 tests of their own.
+
+Most rows are named by the source. *arrivals* is the strategy `files`, which reads each new file once; *arrivals, named*
+the same with the file's name in each row (`file_name:`). *ranges* is the strategy `checksum` with `method: by_range`
+over a partitioned table of PostgreSQL. *slot* is a replication slot of PostgreSQL.
 
 """
 ROW = r"^\| (.*) \| (.*) \| ([\d,]+)(?: of [\d,]+)? \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| (.*) \|$"
@@ -149,12 +152,12 @@ def page(rows: Mapping[str, Row]) -> str:
     """The whole page."""
     every = {kin: len(accepted(kin, [SEED])) for kin in {flavour.kin for flavour in FLAVOURS.values()}}
     proven = sum(min(row.combinations, every[name]) for name, row in rows.items())
-    told = f"Combinations: {proven:,} of {sum(every.values()):,}. "
+    told = f"Combinations: {proven:,} of {sum(every.values()):,} that `tidegate check` accepts have been run. "
     told += f"Histories: {sum(row.histories for row in rows.values()):,}. "
     told += f"Loads: {sum(row.loads for row in rows.values()):,}. "
-    told += f"Failures: {sum(row.failures for row in rows.values()):,}.\n\n"
+    told += f"Failures: {sum(row.failures for row in rows.values()):,}.\nSources with 0 have not been run yet.\n\n"
     table = [rows.get(name, NOTHING).cells(name, number) for name, number in sorted(every.items())]
-    return HEAD + told + TITLES + "".join(table) + TAIL
+    return TITLE + told + ABOUT + TITLES + "".join(table) + TAIL
 
 
 if __name__ == "__main__":

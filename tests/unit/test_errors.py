@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ OF_THE_COMMAND_LINE = {
     "service_lost": (1, False),
     "alert_undelivered": (1, False),
     "interrupted": (INTERRUPTED, False),
+    "crashed": (128 + signal.SIGKILL, False),
 }
 
 
