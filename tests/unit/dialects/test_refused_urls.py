@@ -12,7 +12,8 @@ from tidegate.api import Project
 from tidegate.core.ids import Connection
 from tidegate.dialects.postgresql.address import options_of
 from tidegate.dialects.postgresql.plain_urls import plain
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, UnknownPlugin
+from tidegate.sources.database.source import dialect_of
 
 WRONG = [
     ("oracle://me:s3cr3t@h/x?sslmode=require", "sslmode must be one of disable, verify-full"),
@@ -132,3 +133,10 @@ def test_a_stream_that_leaves_columns_out_is_looked_at_like_any_other() -> None:
     with Project.from_dict({"connections": connections, "streams": streams}) as project:
         (checked,) = project.check()
     assert "sslmode must be one of" in "".join(checked.problems)
+
+
+def test_an_unknown_scheme_is_told_those_that_rows_are_read_from() -> None:
+    with pytest.raises(UnknownPlugin, match="db2:// is of no known database") as refused:
+        dialect_of(Connection(name="c", url="db2://me:s3cr3t@h/x"))
+    assert "postgresql://" in refused.value.message
+    assert "spark" not in refused.value.message

@@ -26,7 +26,7 @@ from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
-from tidegate.errors import ConfigError, InternalError
+from tidegate.errors import ConfigError, InternalError, UnknownPlugin
 from tidegate.sources.database.described import taken
 from tidegate.sources.database.probe import DatabaseProbe
 from tidegate.sources.database.slicing import conditions
@@ -222,16 +222,25 @@ def dialect_of(connection: Connection) -> Connectable:
             f"connection {connection.name!r} has no `url:`, so it has no tables; read a topic with "
             "`source: {connection: …, topic: …, envelope: …}`"
         )
-    dialect = plugins.dialect_of(connection.scheme)
+    try:
+        dialect = plugins.dialect_of(connection.scheme)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(
+            f"connection {connection.name!r}: {connection.scheme}:// is of no known database; {_must_begin()}",
+            hint=error.hint,
+        ) from error
     if not dialect.connects:
-        known = [kind for kind in plugins.names("dialects") if plugins.load("dialects", kind).connects]
         raise ConfigError(
-            f"connection {connection.name!r}: rows cannot be read from {dialect.kind}; `url:` must begin with one of "
-            f"{', '.join(f'{name}://' for name in known)}",
+            f"connection {connection.name!r}: rows cannot be read from {dialect.kind}; {_must_begin()}",
             hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table in another database.",
         )
     found: Connectable = dialect()
     return found
+
+
+def _must_begin() -> str:
+    known = [kind for kind in plugins.names("dialects") if plugins.load("dialects", kind).connects]
+    return f"`url:` must begin with one of {', '.join(f'{name}://' for name in known)}"
 
 
 def _unlimited(rows: DataFrame, aliases: Sequence[str]) -> DataFrame:
