@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
+from tidegate.core.origin import Origin
 from tidegate.core.policies.contract import LEAVES_OUT, MAPPED, NOT_LOADED, ColumnMapping, Mode
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, SparkProvider
@@ -79,6 +80,14 @@ class RescuingSource(Source[Probe]):
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices, see `Source`."""
         return self.source.read(session, probe, parts, schema)
+
+    def origin(self) -> Origin | None:
+        """Of the source."""
+        return self.source.origin()
+
+    def located(self) -> Origin | None:
+        """Of the source."""
+        return self.source.located()
 
     def refuse_urls(self) -> None:
         """Those of the source."""
