@@ -29,7 +29,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
 from tidegate.sources.files.listing import listed, verify_unchanged
 from tidegate.sources.shared.files.lines import located
-from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.reader import Reader, folder_columns
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
 from tidegate.sources.shared.files.store import Place
 from tidegate.sources.shared.files.types import BEFORE, STATED, merged_schema, of_spark
@@ -221,7 +221,7 @@ class FilesProbe(FrameProbe, ListedFiles):
             form=self._form,
             options=self._options,
             carrier=self._carrier,
-            partitions=self._partitioned,
+            partitions=self._foldered,
             selection=self._selection,
         )
 
@@ -239,7 +239,7 @@ class FilesProbe(FrameProbe, ListedFiles):
             options=self._options,
             schema=self.schema(),
             carrier=self._carrier,
-            partitions=self._partitioned,
+            partitions=self._foldered,
             loads=self._loads() if loads is None else loads,
         )
         return Answers(rows=rows, paths=tuple(self._paths() if loads is None else loads))
@@ -271,13 +271,26 @@ class FilesProbe(FrameProbe, ListedFiles):
             return self._shapes[path]
 
     @cached_property
-    def _partitioned(self) -> tuple[str, ...]:
-        """Columns whose values stand in the names of folders."""
-        names: dict[str, None] = {}
+    def _foldered(self) -> tuple[str, ...]:
+        """Columns that the names of folders tell of any file, also of one that was not chosen."""
+        names = (name for path in self.listing(None).ready.files for name in folder_columns(path))
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def _partitioned(self) -> Mapping[str, str]:
+        """Columns that a file has by its folder's name and not itself, each with the first such file."""
+        inside = self._inside()
+        found: dict[str, str] = {}
         for path in self._paths():
-            names |= {part.partition("=")[0]: None for part in path.split("/")[:-1] if "=" in part[1:]}
-        inside = {name for path in self._paths() for name in self._shape(path).names}
-        return tuple(name for name in names if name not in inside)
+            shape = self._shape(path)
+            # Where others have the column, a file without rows tells nothing of it.
+            own = inside if shape.empty else shape.names
+            found |= {name: path for name in folder_columns(path) if name not in own and name not in found}
+        return found
+
+    def _inside(self) -> set[str]:
+        """The columns that any of the files has itself, as far as a file's shape tells them."""
+        return {name for path in self._paths() for name in self._shape(path).names}
 
     def _described(self) -> Schema:
         """The columns of the files that are read, of the loads before, and those that are stated.
@@ -303,22 +316,28 @@ class FilesProbe(FrameProbe, ListedFiles):
                     f"{path} has its own column {self._carrier!r}, so that column cannot hold the file's name",
                     hint="Give `file_name:` another name.",
                 )
-        outside = {self._carrier, *self._partitioned}
+        inside = self._inside()
+        shared = {name: path for name, path in self._partitioned.items() if name in inside}
+        folders = [name for name in self._partitioned if name not in shared]
+        outside = {self._carrier, *folders}
         kept = {name: kind for name, kind in {**before, **self._types}.items() if name not in outside}
         found = [(BEFORE, {name: kind for name, kind in before.items() if name in kept})]
         if self._form in TYPED:
             found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
         else:
-            found += self._inferred(shapes, kept)
+            # A folder's name is text, and so is what such a file has: values alone make no other type of it.
+            found += self._inferred(shapes, {**dict.fromkeys(shared, TEXT), **kept})
+        found += [(f"the folder of {path}", {name: TEXT}) for name, path in shared.items()]
         there = [name for shape in shapes.values() for name in (*shape.names, *shape.others)]
         there += [name for _, types in found for name in types]
         left_out = self._left_out([*self._before, *there, *self._types, *self._partitioned])
-        found = [(file, {name: kind for name, kind in types.items() if takes(name)}) for file, types in found]
+        taken = {name for _, types in found for name in types if name not in folders and takes(name)}
+        found = [(file, {name: kind for name, kind in types.items() if name in taken}) for file, types in found]
         stated = {name: kind for name, kind in self._types.items() if name in kept}
         columns = merged_schema([*found, (STATED, stated)], stated).columns
-        folders = [Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned if takes(name)]
+        outer = [Column(name=name, type=self._types.get(name, TEXT)) for name in folders if takes(name)]
         carried = (Column(name=self._carrier, type=TEXT, nullable=False),) if self._carrier else ()
-        return Schema(columns=(*columns, *folders, *carried), excluded=left_out)
+        return Schema(columns=(*columns, *outer, *carried), excluded=left_out)
 
     def _left_out(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those of the names that are left out. Raises ConfigError for one that is chosen and unknown."""

@@ -62,7 +62,7 @@ class Reader:
     Args:
         options: of Spark's reader, as the user states them.
         carrier: the column that gets each row's path; None for none.
-        partitions: columns whose values stand in the folders' names.
+        partitions: columns whose values stand in the folders' names, where a file has no column of that name.
         selection: the columns of which types are told.
     """
 
@@ -147,8 +147,7 @@ class Reader:
         lines = session.read.format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
         rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
         rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
-        outside = {self.carrier, *self.partitions}
-        texts = {column.name: json_rows.field("row", column) for column in schema if column.name not in outside}
+        texts = {column.name: self._of_document(column) for column in schema if column.name != self.carrier}
         return self._laid_out(rows, texts, "path", schema).selectExpr(
             *(
                 f"{_here(self._value(sql, column, texts))} AS {spark.quote(column.name)}"
@@ -156,13 +155,20 @@ class Reader:
             )
         )
 
+    def _of_document(self, column: Column) -> str:
+        """The text of a field; that of the folder where a document has no field of that name."""
+        text = json_rows.field("row", column)
+        if column.name not in self.partitions:
+            return text
+        return f"if(map_contains_key(row, {Spark().string(column.name)}), {text}, {self._partition(column, 'path')})"
+
     def _laid_out(self, frame: DataFrame, texts: Mapping[str, str], path: str, schema: Schema) -> DataFrame:
         """`PATH`, and what each column is made of under the names of `_places`.
 
         In a projection of its own: a conversion names its text many times, and Spark would read it as often.
         """
-        found = dict(texts)
-        found |= {column.name: self._partition(column, path) for column in schema if column.name in self.partitions}
+        found = {column.name: self._partition(column, path) for column in schema if column.name in self.partitions}
+        found |= texts  # what a file has itself takes precedence in that file, and in no other
         found |= {self.carrier: path} if self.carrier else {}
         made = (f"{found.get(column.name, 'CAST(NULL AS string)')} AS {sql}" for column, sql in self._places(schema))
         return frame.selectExpr(f"{path} AS {PATH}", *made)
@@ -276,6 +282,16 @@ class Reader:
         text = f"regexp_extract({path}, {spark.string(pattern)}, 1)"
         value = f"url_decode(replace({text}, '+', '%2B'))"
         return f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
+
+
+def folder_columns(path: str) -> tuple[str, ...]:
+    """The columns that the names of a file's folders tell.
+
+    Example:
+        >>> folder_columns("shop/day=2025-01-01/hour=7/a.csv")
+        ('day', 'hour')
+    """
+    return tuple(part.partition("=")[0] for part in path.split("/")[:-1] if "=" in part[1:])
 
 
 def _here(value: str) -> str:

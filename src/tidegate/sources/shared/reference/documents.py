@@ -108,17 +108,22 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
-def batches(opened: Opener, columns: Sequence[Column], options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The values of these columns as Arrow arrays by name; NULL where a document lacks one.
+def batches(
+    opened: Opener, columns: Sequence[Column], options: Mapping[str, str], lacking: Mapping[str, str | None]
+) -> Iterator[dict[str, Any]]:
+    """The values of these columns as Arrow arrays by name.
 
     The column without a name tells the number of rows.
+
+    Args:
+        lacking: texts of columns for documents that do not have them; others are NULL there.
     """
     checked(options)
     rules = TextRules.of(options, base64=True)
     encoding = codecs.lookup(options.get("encoding") or options.get("charset") or "utf-8").name
     found = texts(opened, encoding, whole=options.get("multiline", "false").lower() == "true")
     while some := list(islice(found, ROWS)):
-        rows = [_row(text, columns) for text in some]
+        rows = [_row(text, columns, lacking) for text in some]
         made = {"": pa.nulls(len(rows))}
         for number, column in enumerate(columns):
             try:
@@ -129,10 +134,10 @@ def batches(opened: Opener, columns: Sequence[Column], options: Mapping[str, str
         yield made
 
 
-def _row(text: str, columns: Sequence[Column]) -> list[str | None]:
+def _row(text: str, columns: Sequence[Column], lacking: Mapping[str, str | None]) -> list[str | None]:
     """The text of each column, as the document has it."""
     fields = document(text)
-    return deep(lambda: [_text(fields.get(column.name)) for column in columns])
+    return deep(lambda: [_text(fields.get(column.name, lacking.get(column.name))) for column in columns])
 
 
 def _text(value: Any) -> str | None:

@@ -45,7 +45,7 @@ class FileRows:
         form: `parquet`, `csv`, `json`, `avro` or `orc`.
         options: as the source states them.
         carrier: the column that holds each row's path; None for none.
-        partitions: columns whose values are in the folders' names.
+        partitions: columns whose values are in the folders' names, where a file has no column of that name.
         loads: the number of the load that read each file, which is the column `LOADED`.
     """
 
@@ -76,32 +76,34 @@ class FileRows:
                 raise self._unreadable(path, error) from error
 
     def _file(self, path: str, wanted: Sequence[Column]) -> Iterator[pa.Table]:
-        outside: dict[str | None, str | None] = {name: _of_folder(path, name) for name in self.partitions}
-        outside[self.carrier], outside[LOADED] = path, str(self.loads.get(path, 0))
+        outside: dict[str | None, str | None] = {self.carrier: path, LOADED: str(self.loads.get(path, 0))}
+        folders = {name: _of_folder(path, name) for name in self.partitions}
         inside = [column for column in wanted if column.name not in outside]
         rules = TextRules.of(self._options)
-        for rows, found in self._batches(path, inside):
+        for rows, found in self._batches(path, inside, folders):
             made = []
             for column in wanted:
-                kind = arrow_type(column.type)
-                if column.name in outside:
-                    one = of_texts(pa.array([outside[column.name]], pa.string()), column.type, rules)
-                    made.append(pa.repeat(one[0], rows) if one[0].is_valid else pa.nulls(rows, kind))
-                elif column.name in found:
+                text = outside.get(column.name, folders.get(column.name))
+                if column.name in found:
                     made.append(found[column.name])
+                elif text is None:
+                    made.append(pa.nulls(rows, arrow_type(column.type)))
                 else:
-                    made.append(pa.nulls(rows, kind))
+                    one = of_texts(pa.array([text], pa.string()), column.type, rules)
+                    made.append(pa.repeat(one[0], rows))
             names = [column.name for column in wanted]
             # A table without columns has no rows: the column without a name keeps their number.
             yield pa.table([*made, pa.nulls(rows)], names=[*names, ""])
 
-    def _batches(self, path: str, wanted: Sequence[Column]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def _batches(
+        self, path: str, wanted: Sequence[Column], folders: Mapping[str, str | None]
+    ) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """How many rows, and of the columns of the file itself those that it has."""
         match self.form:
             case "csv":
                 yield from self._delimited(path, wanted)
             case "json":
-                for documented in documents.batches(lambda: self.opened(path), wanted, self._options):
+                for documented in documents.batches(lambda: self.opened(path), wanted, self._options, folders):
                     yield len(documented[""]), documented
             case form:
                 names = frozenset(column.name for column in wanted)

@@ -28,7 +28,8 @@ def parquet(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, 
 
     # INT96, which Spark and Hive once wrote, wraps around in nanoseconds.
     file = files.ParquetFile(content, coerce_int96_timestamp_unit="us")
-    there = [field.name for field in file.schema_arrow if field.name in names]
+    # A column without a type holds nothing: it is read as one that is not there.
+    there = [field.name for field in file.schema_arrow if field.name in names and not pa.types.is_null(field.type)]
     _once(field.name for field in file.schema_arrow)
     if not there:
         yield from _without_columns(file.metadata.num_rows)
