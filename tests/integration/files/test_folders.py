@@ -101,6 +101,31 @@ def test_merge_takes_the_latest_file_of_a_key(workspace, landing, spark):
     assert loaded(workspace, "t", "id", "name") == [(1, "newest"), (5, "five")]
 
 
+@pytest.mark.parametrize(
+    ("source", "option", "way"),
+    [
+        ({"file_name": "source_file"}, "--set on_delete=remove", {"options": {"on_delete": "remove"}}),
+        ({}, "--full-refresh --yes", {"full_refresh": True}),
+    ],
+)
+def test_what_verify_says_of_a_renamed_file_helps(workspace, landing, spark, source, option, way):
+    """Its rows are kept, with nothing to compare them with, however often the stream runs."""
+    workspace.write({"t": stream(f"{landing.name}/*.csv", source=source)}, connections={})
+    write_csv(landing / "a.csv", (1, "one"))
+    good(workspace, "t", spark)
+    (landing / "a.csv").rename(landing / "b.csv")
+    good(workspace, "t", spark)
+    idle(workspace, "t")
+    with workspace.project(spark) as project:
+        stopped = project.verify("t").streams[0].error
+    assert (stopped.code, "a.csv is missing" in stopped.message) == ("plan", True)
+    assert f"`tidegate run t {option}`" in stopped.hint
+    good(workspace, "t", spark, **way)
+    assert loaded(workspace, "t", "id", "name") == [(1, "one")]
+    with workspace.project(spark) as project:
+        assert project.verify("t").streams[0].equal
+
+
 @pytest.mark.parametrize("write", [{"write": "append"}, {"write": "merge", "key": ["id"]}])
 def test_a_folder_that_lost_every_file_does_not_empty_the_table_unasked(workspace, landing, spark, write):
     """Such as one that is not mounted."""

@@ -178,10 +178,22 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
         )
         raise PlanError(
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
-            hint=f"Restore them, or run `tidegate run {stream.name}`.",
+            hint=_without_files(stream, carried=files.carrier is not None, some=bool(missing)),
         )
     files.choose(manifest.files.values(), columns_of(since.state))
     refuse_unknown(stream, since, manifest, probe)
+
+
+def _without_files(stream: Stream, *, carried: bool, some: bool) -> str:
+    """What to do about files that are gone, or about a record that is: only what changes that."""
+    run = f"tidegate run {stream.name}"
+    if not some:
+        return f"Load them: `{run}`."
+    if getattr(stream.strategy, "removes_files", False):
+        return f"Restore what is missing, or remove its rows: `{run}`."
+    if carried:
+        return f"Restore what is missing, or remove its rows, which a run keeps: `{run} --set on_delete=remove`."
+    return f"Restore what is missing, or drop its rows by loading what is there: `{run} --full-refresh --yes`."
 
 
 def refuse_unknown(stream: Stream, since: Position, manifest: Manifest, probe: Probe) -> None:
