@@ -15,9 +15,9 @@ def of_url(command: str) -> Iterator[None]:
     """Gives an error inside a hint that helps whoever has no project yet.
 
     Args:
-        command: the word of the command, which is run again.
+        command: what is run again, such as `tidegate init URL`.
     """
-    again = f"`tidegate {command} URL` again"
+    again = f"`{command}` again"
     try:
         yield
     except TidegateError as error:

@@ -23,6 +23,6 @@ from tidegate.errors import ConfigError, SourceError, SourceUnavailable, Tidegat
     ],
 )
 def test_no_hint_names_a_project(error: TidegateError, hint: str) -> None:
-    with pytest.raises(type(error), match=error.message) as raised, of_url("certify"):
+    with pytest.raises(type(error), match=error.message) as raised, of_url("tidegate certify URL"):
         raise error
     assert raised.value.hint == hint

@@ -31,7 +31,7 @@ def test_what_spark_reads_is_read(levels: int) -> None:
 def test_the_second_reader_reads_it_too(levels: int, listed: bool) -> None:
     text = f"[{nested(levels)}]" if listed else nested(levels)
     columns = [Column(name="a", type=JSON)]
-    (found,) = documents.batches(lambda: io.BytesIO(text.encode()), columns, {})
+    (found,) = documents.batches(lambda: io.BytesIO(text.encode()), columns, {}, {})
     assert found["a"].to_pylist() == ["[" * levels + "]" * levels]
 
 

@@ -49,7 +49,7 @@ def certify(
     if shell.log_level is LogLevel.INFO:
         shell.log_level = LogLevel.ERROR  # loads fail on purpose
     shell.set_up_log()
-    with of_url("certify"):
+    with of_url("tidegate certify URL"):
         place = kit.place_of(url, schema)
     shell.redact = place.redact
     if clean:

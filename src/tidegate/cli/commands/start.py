@@ -55,7 +55,7 @@ def init(
         shell.redact = redacting(url)
         own = () if schema is None else (f"{schema}.*",)
         scope = Scope(tables=(*own, *(tables or ())), exclude=tuple(exclude or ()))
-        with of_url("init"):
+        with of_url("tidegate init URL"):
             access = login(url, shell.folder)
             found = grouped(propose(access, scope))
         text, streams = render(access, found), [proposal.name for proposal in found.streams]
