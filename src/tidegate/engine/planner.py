@@ -17,7 +17,7 @@ from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import Evolution, LoadPlan, PlannedDeletes, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
-from tidegate.core.policies.contract import Mode, modes_of
+from tidegate.core.policies.contract import MAPPED, Mode, modes_of
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.core.position_state import FENCE, WHOLE, EventFence, proven_by
@@ -308,15 +308,25 @@ def fit_columns(
 
 def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
     """What can be done about changes that the contract forbids: every mode that allows each of them."""
-    allowed = "; ".join(
-        f"`contract: {{{kind}: {' | '.join(modes_of(kind, but=Mode.STOP))}}}`"
-        for kind in dict.fromkeys(change.kind for change in refused)
-    )
+    modes = {change.kind: _modes(stream, change.kind) for change in refused}
+    if not all(modes.values()):  # events were written with the old type, and no rows are at hand
+        return (
+            "Change the source back, or replace the table by what the source has now: `tidegate resync "
+            f"{stream.name} --replace --yes`."
+        )
+    allowed = "; ".join(f"`contract: {{{kind}: {' | '.join(found)}}}`" for kind, found in modes.items())
     if stream.policies.contract.get(ChangeKind.TYPE_CHANGE) == Mode.CAST:
         allowed += f"; `cast` converts {ALLOWED}, and no column of the key"
     whole = "" if stream.strategy.applies_events else ", or reload the whole table: "
     command = f"{whole}`tidegate run {stream.name} --full-refresh --yes`" if whole else ""
     return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
+
+
+def _modes(stream: Stream, kind: ChangeKind) -> list[Mode]:
+    """The modes but `stop` that a stream of its kind can have."""
+    if kind is ChangeKind.TYPE_CHANGE and stream.strategy.applies_events:
+        return []
+    return [mode for mode in modes_of(kind, but=Mode.STOP) if stream.source.packs or mode not in MAPPED]
 
 
 def _own(stream: Stream, change: SchemaChange) -> bool:
@@ -371,7 +381,7 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: M
         raise SchemaRefused(
             f"stream {stream.name!r}: {taken!r} at the source is the column that was {renames[taken]!r}, and both "
             f"names are in use",
-            hint="Give the columns their old names with a `query:`, or use another target.",
+            hint="Give the columns their old names, at the source or with a `query:`, or use another target.",
             column=taken,
         )
 

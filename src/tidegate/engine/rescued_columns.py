@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
@@ -60,6 +60,7 @@ def unloaded_changes(probe: Probe) -> tuple[SchemaChange, ...]:
 class RescuingSource(Source[Probe]):
     """A source whose columns that the table does not have as they are are packed into one, left out, or cast."""
 
+    packs: ClassVar[bool] = True
     source: Source[Probe]
     lake: Format
     target: Target

@@ -156,3 +156,13 @@ def test_a_key_that_nothing_enforces_is_refused(pg_url, tmp_path, spark):
         assert "the log does not tell which one changed" in found.error.message
         shop.sql("alter table orders alter id set not null", "create unique index on orders (id)")
         assert shop.run().error is None
+
+
+def test_a_changed_type_leads_on(shop):
+    shop.sql("alter table orders alter w type int using 7", INSERTED.replace("'sechs'", "6"))
+    found = shop.run()
+    assert found.error.code == "schema_refused"
+    assert "`tidegate resync orders --replace --yes`" in found.error.hint
+    with shop.workspace.project(shop.spark) as project:
+        assert project.resync("orders", replace=True).exit_code == 0
+    shop.is_equal()

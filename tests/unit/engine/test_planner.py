@@ -10,7 +10,7 @@ import pytest
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import EFFECTS, Upsert
-from tidegate.core.ids import Target
+from tidegate.core.ids import Connection, Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
@@ -32,6 +32,7 @@ from tidegate.core.slices import Range
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
+from tidegate.sources.database import Database
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
 
@@ -62,7 +63,7 @@ def stream(*, key=("id",), **values) -> Stream:
     return Stream(
         name="s",
         uid="u",
-        source=None,
+        source=Database(connection=Connection(name="shop", url="sqlite:///shop.db"), table="orders"),
         source_name="shop:s",
         target=Target(lake="lake", namespace=("a",), table="b"),
         format=None,
