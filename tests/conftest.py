@@ -31,6 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Samples by names, so that each file, and each kind of a parametrized test, has its share."""
-    chosen = [item for item in items if crc32(item.nodeid.encode()) % config.getoption("one_of") == 0]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    chosen: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        (others if crc32(item.nodeid.encode()) % config.getoption("one_of") else chosen).append(item)
+    config.hook.pytest_deselected(items=others)
     items[:] = chosen

@@ -21,9 +21,9 @@ def of_url(command: str) -> Iterator[None]:
     try:
         yield
     except TidegateError as error:
+        if not any(word in error.hint for word in OF_PROJECTS):
+            raise
         hint = error.hint.replace("`tidegate doctor`", again).replace("under `connections:`", "in the URL")
         if error.hint == error.default_hint or any(word in hint for word in OF_PROJECTS):
             hint = f"Correct the URL, then run {again}."
-        if hint == error.hint or not any(word in error.hint for word in OF_PROJECTS):
-            raise
         raise type(error)(error.message, hint=hint, **error.context) from error

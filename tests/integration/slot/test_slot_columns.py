@@ -1,4 +1,4 @@
-"""Tables and publications that change while nobody reads the slot: every row arrives, or the stream stops.
+"""Tables and publications that change between two loads of a slot: every row arrives, or the stream stops.
 
 The table is read by PyIceberg and compared with what psycopg finds at the source.
 """

@@ -16,11 +16,11 @@ from psycopg.pq import Conninfo
 
 from tidegate.core.ids import Connection
 from tidegate.core.keepalive import LIBPQ
+from tidegate.dialects.postgresql.plain_urls import MODES
 from tidegate.dialects.shared import tls
 from tidegate.dialects.shared.server_url import refuse_unknown
 from tidegate.errors import ConfigError
 
-MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 ALIASES = ("ssl",)
 """What libpq takes for the sake of JDBC's users."""
 SHAPE = "Use postgresql://user:password@host:5432/database?sslmode=verify-full; in user and password write %40 for @."

@@ -19,7 +19,7 @@ OPTIONS = frozenset(
     }
 )
 """Options that every libpq knows and whose values it does not look at before it connects."""
-MODES = frozenset({"disable", "allow", "prefer", "require", "verify-ca", "verify-full"})
+MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _PART = r"(?:[\w.~!$'()*+,;-]|%(?!00)[0-9A-Fa-f]{2})*"
 _SERVER = re.compile(rf"[a-z]+(?:\+\w+)?://(?:{_PART}(?::{_PART})?@)?[\w.-]*(?::\d+)?(?:/{_PART})?", re.ASCII)
 _OPTION = re.compile(r"(?P<name>\w+)=(?P<value>(?:[\w.~/:@,-]|%(?!00)[0-9A-Fa-f]{2})*)", re.ASCII)

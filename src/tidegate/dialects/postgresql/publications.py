@@ -1,4 +1,4 @@
-"""Queries for publications, which say what of a table's changes a replication slot tells."""
+"""Queries for publications, which determine the changes of a table that a replication slot delivers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class Publication:
     """What a publication says of a table.
 
     Args:
-        mark: another text means that the table was taken out of it in between, that it was made anew, or that its
-            options were others for a while.
+        mark: differs if the table was removed from it, it was recreated, or its options changed, even for a while.
         whole: it publishes every insert, update, delete and truncate.
         holds: the table's own changes are in it.
         lists: it names the table, and yet may hold those of its partitions alone.

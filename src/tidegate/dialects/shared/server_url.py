@@ -66,7 +66,7 @@ def server_url(connection: Connection, *, options: Collection[str], hint: str) -
 def refuse_unknown(about: str, given: Iterable[str], known: Collection[str], hint: str) -> None:
     """Raises ConfigError for the first option that is not known.
 
-    It is told by its place: after an `&` in a password that nobody encoded, its name is the rest of the password.
+    The error gives its position, not its name, which is part of the password if that has an `&` and is not encoded.
     """
     place, name = next(((at, each) for at, each in enumerate(given, 1) if each not in known), (0, None))
     if name is not None:

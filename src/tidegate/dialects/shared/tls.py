@@ -66,7 +66,7 @@ def warning(name: str, mode: str, hosts: Iterable[str]) -> str | None:
 
 
 def unverified_server(name: str, stated: str, better: str) -> str:
-    """The warning of a connection that is encrypted, though nobody knows to whom."""
+    """The warning for an encrypted connection to a server whose identity is not verified."""
     return (
         f"connection {name!r}: the server is not verified, so that somebody on the way who poses as it may read and "
         f"change what is sent ({stated}); {better} verifies it"

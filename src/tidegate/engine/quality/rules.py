@@ -101,18 +101,20 @@ def settle(stream: str, broken: Sequence[RuleViolation], read: int | None) -> tu
             f"stream {stream!r} stopped: "
             + "; ".join(each.sentence for each in stopping)
             + f"{of}; nothing was published",
-            hint="Load the other events with `strategy: {kind: cdc, bad_events: quarantine}`, then run `tidegate run "
-            "STREAM`."
-            if first.rule == REFUSED_EVENT
-            else "Correct the rows at the source, or load the other rows with `on_fail: quarantine`, then run "
-            "`tidegate run STREAM`."
-            if first.rows is not None
-            else "Check the source; if the rows are right, change the check, then run `tidegate run STREAM`.",
+            hint=f"{_cure(first)}, then run `tidegate run STREAM`.",
             rule=first.rule,
             column=", ".join(first.columns),
             rows=first.rows,
         )
     return tuple(each.sentence + ENDINGS[each.on_fail] for each in broken)
+
+
+def _cure(broken: RuleViolation) -> str:
+    if broken.rule == REFUSED_EVENT:
+        return "Load the other events with `strategy: {kind: cdc, bad_events: quarantine}`"
+    if broken.rows is not None:
+        return "Correct the rows at the source, or load the other rows with `on_fail: quarantine`"
+    return "Check the source; if the rows are right, change the check"
 
 
 def renamed(rules: Sequence[Rule]) -> tuple[Rule, ...]:

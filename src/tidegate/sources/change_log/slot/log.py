@@ -46,7 +46,7 @@ QUIET_BYTES = 256 * 1024 * 1024
 COUNTED = 1_000_000
 """Messages after which a lag is not counted any further: the server decodes its log again for every question."""
 KEPT = ("slot", "publication", "identity", "columns")
-"""What of a position's state is as it was after every load; the columns only where they may have changed since."""
+"""Keys of a position's state that every load keeps; it renews the columns unless they may have changed since."""
 
 
 @contextmanager
@@ -88,7 +88,8 @@ class SlotLog(DatabaseLog):
             return self._bulk(found)
         position, lagging = self._checked(state, found)
         columns, known_at = self._columns(), slots.written(self._session)
-        self._check_columns(columns, state.get("columns"))
+        self._kept = state.get("columns")
+        self._check_columns(columns)
         end = slots.flushed(self._session)
         if end < position:
             raise HistoryGone(
@@ -160,12 +161,9 @@ class SlotLog(DatabaseLog):
             )
         return position, found.confirmed < position
 
-    def _check_columns(self, now: Attributes, kept: str | None) -> None:
+    def _check_columns(self, now: Attributes) -> None:
         """Raises HistoryGone where a column is another one than the table was loaded from."""
-        if kept is None:
-            return
-        self._kept = kept
-        for name in now.replaced(kept):
+        for name in now.replaced(self._kept or ""):
             if self._options.selection.takes(name):
                 raise HistoryGone(
                     f"column {name!r} was replaced by another one of its name since the last load, and the log does "
