@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
 
+from support.workspace import Workspace
 from tidegate.core.bounds import SequenceBound, TimeBound
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection, new_load_id
@@ -157,3 +159,21 @@ class Naive:
         for *row, value in found:
             self.rows[row[0]] = tuple(row)
             self.seen = value if self.seen is None else max(self.seen, value)
+
+
+def by_each(strategies: dict[str, tuple[Any, str]], folder: Path, url: str, **source: str) -> Workspace:
+    """A project that loads one table by each strategy and writer; of `cdc` from the slot `log`."""
+    slot = {"slot": source.pop("log")} if "log" in source else {}
+    workspace = Workspace(folder=folder)
+    streams = {
+        name: {
+            "source": {"connection": "shop", **source, **(slot if strategy == "cdc" else {})},
+            "target": f"lake.shop.{name}",
+            "key": ["id"],
+            "strategy": strategy,
+            "write": write,
+        }
+        for name, (strategy, write) in strategies.items()
+    }
+    workspace.write(streams, connections={"shop": {"url": url}})
+    return workspace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from integration.source.loading import by_each
 from support.workspace import Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.postgres]
@@ -36,23 +37,7 @@ def shop(postgres, request):
 
 
 def project(folder, database: str, url: str) -> Workspace:
-    workspace = Workspace(folder=folder)
-    streams = {
-        name: {
-            "source": {
-                "connection": "shop",
-                "table": "bücher",
-                **({"slot": f"{database}_log"} if name == "log" else {}),
-            },
-            "target": f"lake.shop.{name}",
-            "key": ["id"],
-            "strategy": strategy,
-            "write": write,
-        }
-        for name, (strategy, write) in STRATEGIES.items()
-    }
-    workspace.write(streams, connections={"shop": {"url": url}})
-    return workspace
+    return by_each(STRATEGIES, folder, url, table="bücher", log=f"{database}_log")
 
 
 @pytest.mark.parametrize("shop", ["LATIN1", "SQL_ASCII"], indirect=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from integration.source.loading import by_each
 from support.workspace import Workspace
 
 pytest_plugins = ["support.mariadb"]
@@ -37,19 +38,7 @@ def documented(page: str, **names: str) -> list[str]:
 
 
 def project(folder: Path, url: str, table: str = "orders") -> Workspace:
-    workspace = Workspace(folder=folder)
-    streams = {
-        name: {
-            "source": {"connection": "shop", "table": table},
-            "target": f"lake.shop.{name}",
-            "key": ["id"],
-            "strategy": strategy,
-            "write": write,
-        }
-        for name, (strategy, write) in STRATEGIES.items()
-    }
-    workspace.write(streams, connections={"shop": {"url": url}})
-    return workspace
+    return by_each(STRATEGIES, folder, url, table=table)
 
 
 def load(workspace: Workspace, spark, change) -> None:
