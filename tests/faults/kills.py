@@ -34,7 +34,7 @@ KILLS_OF_A_WORLD = 20
 """Kills before tables and sources are created again: first loads are killed, too, and tables stay small."""
 NEAR_A_STAGE = 0.5
 STAGES = ("detect", "plan", "read", "check", "write", "verify", "advance")
-IN_REPAIR = 0.2
+IN_REPAIR = 0.4
 """How many of the kills come while the kill before is being repaired."""
 
 

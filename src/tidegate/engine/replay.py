@@ -37,6 +37,7 @@ from tidegate.engine.verification import events, proof
 from tidegate.errors import VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import quarantined_rows, validation
+from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class _Replay:
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
             rows = quarantined_rows.with_lacks(rows) if self.stream.strategy.applies_events else rows
-            judged = quality.judged(self.stream, columns, rows, key=self.stream.key).persist()
+            judged = persisted(quality.judged(self.stream, columns, rows, key=self.stream.key))
             held.callback(judged.unpersist)
             passed, stay = (int(n) for n in validation.measured(judged, validation.REPLAY_COUNTS))
             done = Replayed(stream=self.stream.name, waiting=stay, rules=validation.broken_now(judged))

@@ -23,6 +23,7 @@ from tidegate.loaders._delta import Delta
 from tidegate.loaders._folder import Folder
 from tidegate.loaders._iceberg import Iceberg, target_of
 from tidegate.loaders._sink import Sink, uid_of
+from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import count_if
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
@@ -172,7 +173,7 @@ class Load:
     def _apply(self, sink: Sink, since: Position | None, batch: Batch) -> tuple[int, int, str | None]:
         """Rows that happened to the target, those of them that were deleted, and the load that put the others there."""
         load_id = batch.load_id or new_load_id()
-        rows = batch.rows.persist()
+        rows = persisted(batch.rows)
         try:
             delete_if = f"coalesce({DELETED}, false)" if batch.key else "false"
             records, deleted = count_if(rows, "true", delete_if)

@@ -20,6 +20,7 @@ from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import FOLDER, Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
 from tidegate.loaders._sink import history_expired, missing, moved
+from tidegate.spark.caching import uncached
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Folder:
             raise history_expired(self.path, self.name)
         copy = posixpath.join(self._copies, entry.folders[-1])
         if files(self.spark, copy):
-            return self.spark.read.schema(entry.schema).parquet(copy)
+            return uncached(self.spark).schema(entry.schema).parquet(copy)
         if not _added(entries, entry) or entry.folders[-1] not in entries[-1].folders:
             raise history_expired(self.path, self.name)
         return published(self.spark, self.path, replace(entry, folders=entry.folders[-1:]))
@@ -193,5 +194,5 @@ def _added(entries: Sequence[Entry], entry: Entry) -> bool:
 
 def published(spark: SparkSession, path: str, entry: Entry) -> DataFrame:
     """The rows that an entry stands for."""
-    reader = spark.read.format(entry.format).schema(entry.schema).options(**OPTIONS.get(entry.format, {}))
+    reader = uncached(spark).format(entry.format).schema(entry.schema).options(**OPTIONS.get(entry.format, {}))
     return reader.load([posixpath.join(path, folder) for folder in entry.folders])

@@ -19,6 +19,7 @@ from tidegate.errors import WriteError
 from tidegate.loaders._handover import like
 from tidegate.loaders._objects import Objects, on_s3
 from tidegate.loaders._places import files
+from tidegate.spark.caching import uncached
 from tidegate.spark.sql import string
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Manifest:
         committed = self._log if on_s3(self.path) else posixpath.join(self._folder, "checkpoint", "commits")
         if not files(self.spark, committed):
             return ()
-        found = self.spark.read.schema("number bigint, entry string").json(self._log).collect()
+        found = uncached(self.spark).schema("number bigint, entry string").json(self._log).collect()
         return replay(Entry.from_json(row[1]) for row in sorted(found, key=lambda row: int(row[0])))
 
     def put(self, entry: Entry) -> tuple[Entry, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.ids import join_name, split_name
 from tidegate.errors import ConfigError, SourceError
+from tidegate.spark.caching import uncached
 from tidegate.spark.failures import everything
 from tidegate.spark.sql import names, quote
 
@@ -76,7 +77,7 @@ class Place:
         """The rows; CSV as of RFC 4180 with a header and guessed types, unless options or a schema say otherwise."""
         if self.table:
             return spark.table(table_name(self.where))
-        reader = spark.read.format(self.format)
+        reader = uncached(spark).format(self.format)
         if schema is not None:
             reader = reader.schema(schema)
         return reader.options(**{**_READ.get(self.format, {}), **options}).load(self.where)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidegate.dialects.spark import Spark
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files
+from tidegate.spark.caching import uncached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ class Watermarks:
         folder = self._folder(name)
         if not files(self.spark, folder):
             return None
-        row = self.spark.read.schema(COLUMNS).parquet(folder).select("watermark_value").first()
+        row = uncached(self.spark).schema(COLUMNS).parquet(folder).select("watermark_value").first()
         return None if row is None else row[0]
 
     def put(self, name: str, value: str | None) -> None:

@@ -22,6 +22,7 @@ from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files, short_name
 from tidegate.loaders._sink import Sink, uid_of
 from tidegate.loaders.incremental import IncrementalLoader
+from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import count_if, of_keys
 from tidegate.spark.sql import quote
 
@@ -142,7 +143,7 @@ class Events:
 
     def _remember(self, rows: DataFrame) -> None:
         """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
-        deleted = rows.where(DELETED).persist()
+        deleted = persisted(rows.where(DELETED))
         try:
             if not deleted.isEmpty():
                 kept = deleted.selectExpr(

@@ -17,6 +17,7 @@ from tidegate.core.schema import Type
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops, sql
+from tidegate.spark.caching import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +79,7 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     Args:
         present: the table's rows.
     """
-    older = dataframe_ops.older(one.frame, present, rule).persist()
+    older = persisted(dataframe_ops.older(one.frame, present, rule))
     try:
         count = older.count()
         if not count:

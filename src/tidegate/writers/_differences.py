@@ -20,6 +20,7 @@ from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
+from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED, HASH, HERE, THERE, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
@@ -52,7 +53,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         CheckFailed: a key column of the source holds a NULL.
         DuplicateKeys: the source has several rows with the same key.
     """
-    keys = _differing(checked.frame, staging.read(), plan, plan.key).persist()
+    keys = persisted(_differing(checked.frame, staging.read(), plan, plan.key))
     try:
         with translated(f"comparing with {plan.stream.target}"):
             counts = _counted(keys, plan)
@@ -72,7 +73,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
 def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     """Rows that came are added, each as often as the table lacks it; only where some went is every row replaced."""
     present = staging.read()
-    keys = _differing(checked.frame, present, plan, ()).persist()
+    keys = persisted(_differing(checked.frame, present, plan, ()))
     try:
         with translated(f"comparing with {plan.stream.target}"):
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
@@ -163,7 +164,7 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         return
     with translated(f"comparing with {plan.stream.target}"):
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
-    moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns).persist()
+    moving = persisted(dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns))
     try:
         staging.merge(moving, prune=prune, skip_equal=False, delete_if=DELETED, again=TWICE)
         if counts.again:

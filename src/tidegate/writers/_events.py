@@ -16,6 +16,7 @@ from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
+from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED, ORDER, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.latest_events import KNOWN, TALLIES, LatestEventsSpec
@@ -116,7 +117,7 @@ def _kept(rows: DataFrame, batch: Batch, held: ExitStack) -> DataFrame:
 
 
 def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
-    stored = rows.persist()
+    stored = persisted(rows)
     held.callback(stored.unpersist)
     return stored
 

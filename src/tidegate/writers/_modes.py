@@ -18,6 +18,7 @@ from tidegate.core.position_state import names_partitions
 from tidegate.core.slices import Keys
 from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import dataframe_ops
+from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers import _differences as differences
@@ -99,7 +100,7 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None
         CheckFailed: a NULL in a key column.
         DuplicateKeys: two rows of one key, and it is partitions that are read, or nothing says which one is later.
     """
-    held = rows.persist()
+    held = persisted(rows)
     if batch.keys_unique:
         return Checked(frame=held, held=held)
     by_key = rule if all(isinstance(part, Keys) for part in plan.changes.slices) else None
@@ -125,7 +126,7 @@ def as_it_is(rows: DataFrame, batch: Batch) -> Checked:
     """Every row, kept by Spark where reading it again would ask the source again."""
     if batch.cheap:
         return Checked(frame=rows)
-    held = rows.persist()
+    held = persisted(rows)
     return Checked(frame=held, held=held)
 
 
@@ -136,7 +137,7 @@ def kept(rows: DataFrame, batch: Batch) -> DataFrame:
     an Iceberg table's snapshots (SPARK-57539).
     """
     if not batch.cheap:
-        return rows.persist()
+        return persisted(rows)
     with translated("reading the rows"):
         return rows.localCheckpoint()
 
@@ -248,7 +249,7 @@ def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, 
     if not plan.changes.slices:
         staging.delete(deleted.frame, prune=deleted.reach)
         return checked
-    rows = dataframe_ops.with_deletes(checked.frame, deleted.frame, key=plan.key, columns=plan.columns).persist()
+    rows = persisted(dataframe_ops.with_deletes(checked.frame, deleted.frame, key=plan.key, columns=plan.columns))
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune

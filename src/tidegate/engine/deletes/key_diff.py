@@ -31,6 +31,7 @@ from tidegate.engine.verification.drilldown import differing
 from tidegate.engine.verification.fingerprint_sources import TableSide
 from tidegate.errors import PlanError, VerifyFailed
 from tidegate.spark import dataframe_ops
+from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 
@@ -176,7 +177,7 @@ def _with_missing_keys(
     else:
         present = _present(work, plan, session, staging).selectExpr(*keys)
         missing = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
-    missing.persist()
+    missing = persisted(missing)
     try:
         texts = TableSide(rows=missing, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
         named = [tuple(row) for row in missing.selectExpr(*texts).limit(MOST_LISTED + 1).collect()]
@@ -198,13 +199,8 @@ def _of_window(
     keys, columns = [quote(name) for name in plan.key], plan.columns
     windows = [part for part in plan.changes.slices if isinstance(part, Range)]
     where = " OR ".join(within(part, columns) for part in windows) or "false"
-    candidates = (
-        _present(work, plan, session, staging)
-        .where(where)
-        .selectExpr(*keys)
-        .join(batch, on=list(plan.key), how="left_anti")
-        .persist()
-    )
+    present = _present(work, plan, session, staging).where(where).selectExpr(*keys)
+    candidates = persisted(present.join(batch, on=list(plan.key), how="left_anti"))
     texts = TableSide(rows=candidates, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
     found = [tuple(row) for row in candidates.selectExpr(*texts).limit(MOST_CANDIDATES + 1).collect()]
     if len(found) > MOST_CANDIDATES:

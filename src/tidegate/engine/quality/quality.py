@@ -28,6 +28,7 @@ from tidegate.engine.quarantine.superseded import Load, one_a_key
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, DuplicateKeys, PlanError, WriteError
 from tidegate.spark import dataframe_ops, validation
+from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 
@@ -77,7 +78,7 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
             return checked
     kept = rows
     if stream.policies.checks or REFUSED in rows.columns or plan.key:
-        kept = rows.persist()  # looked at, then written to two tables
+        kept = persisted(rows)  # looked at, then written to two tables
         held.callback(kept.unpersist)
     found = _sorted(work, plan, kept)
     if found.bad:

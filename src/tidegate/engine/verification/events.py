@@ -30,6 +30,7 @@ from tidegate.engine.verification.drilldown import Difference
 from tidegate.engine.verification.proof import Sides, Verdict, judge, measured
 from tidegate.errors import VerifyFailed
 from tidegate.registry.values import SavedPlan
+from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batc
     batch = replace(batch, reread=True)
     if batch.fence is not None and not work.stream.policies.checks:
         return work.stream.writer.check(read, plan, batch)
-    read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
+    read = persisted(read)  # a condition that is pushed down would read the same values once more for each of its own
     try:
         return work.stream.writer.check(quality.good(work, plan, read), plan, batch)
     finally:

@@ -13,6 +13,7 @@ from tidegate.core.schema import BIGINT, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact
 from tidegate.sources.shared.files.types import of_spark
+from tidegate.spark.caching import uncached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,7 @@ CORRUPT = "__tidegate_corrupt"
 
 def lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
     """Every line that is not blank as a message without a key, see `MessageEnvelope.events`."""
-    found = session.read.format("text").load(list(uris)) if uris else session.createDataFrame([], "value string")
+    found = uncached(session).format("text").load(list(uris)) if uris else session.createDataFrame([], "value string")
     file = "_metadata.file_path" if uris else "''"
     path = f"url_decode(replace({file}, '+', '%2B'))"
     return found.where("startswith(value, '{') OR trim(value) <> ''").selectExpr(
@@ -38,7 +39,7 @@ def inferred_types(session: SparkSession, uris: Sequence[str]) -> dict[str, Type
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     if not uris:
         return {}
-    frame = session.read.format("json").options(**options).load(list(uris))
+    frame = uncached(session).format("json").options(**options).load(list(uris))
     found = {}
     for name, kind in frame.dtypes:
         if name != CORRUPT:

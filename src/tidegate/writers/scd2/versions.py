@@ -19,6 +19,7 @@ from tidegate.core.slices import Keys, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
+from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
@@ -81,7 +82,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         stored = _stored(batch, staging, history, touched)
         found = replace(checked, prune=batch.prune, dated=replace(checked.dated, touched=touched))
         if _may_go_on(plan, history) and not checked.dated.placed:
-            both = append_path.with_stored(batch.frame, stored, history, plan.table).persist()
+            both = persisted(append_path.with_stored(batch.frame, stored, history, plan.table))
             held.callback(both.unpersist)
             appends_only, changed = append_path.appends_only(both, history, unique=checked.dated.unique)
             if appends_only:
@@ -91,13 +92,13 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
                 return (
                     found if found.compared.where else replace(found, compared=replace(found.compared, where=touched))
                 )
-        stored.persist()
+        stored = persisted(stored)
         held.callback(stored.unpersist)
         placed = _placed(batch, stored, plan, history)
         both = placed.unionByName(histories.stored_changes(stored, history))
         _refuse(both, plan, history)
         made = histories.versions(both, history)
-        differing = histories.differing(made, stored, history, plan.table).persist()
+        differing = persisted(histories.differing(made, stored, history, plan.table))
         held.callback(differing.unpersist)
         count = Differing(*dataframe_ops.count_if(differing, "true", CLOSED))
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)

@@ -19,6 +19,7 @@ from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
 from tidegate.sources.shared.files.types import castable, guessed, of_spark
+from tidegate.spark.caching import uncached
 from tidegate.spark.file_failures import UNFIT, unfit
 from tidegate.storage import Store
 
@@ -101,7 +102,7 @@ class Reader:
     def _inferred_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
         multiline = str(shape.listed or self._whole).lower()
         options = {**STRICT, "inferSchema": "true", "multiLine": multiline}
-        frame = session.read.format("json").options(**options).load(self._uris(paths))
+        frame = uncached(session).format("json").options(**options).load(self._uris(paths))
         return {name: _wide(of_spark(kind) or Type(kind=Kind.JSON)) for name, kind in frame.dtypes}
 
     def _inferred_from_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
@@ -144,7 +145,7 @@ class Reader:
         """The rows of files of JSON."""
         spark = Spark()
         listed = shape.listed or self._whole
-        lines = session.read.format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
+        lines = uncached(session).format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
         rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
         rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
         texts = {column.name: self._of_document(column) for column in schema if column.name != self.carrier}
@@ -211,7 +212,7 @@ class Reader:
         return dict.fromkeys(names, TEXT)
 
     def _frame(self, session: SparkSession, shape: Shape) -> Any:
-        reader = session.read.format(self.form)
+        reader = uncached(session).format(self.form)
         if self.form is not FileFormat.CSV:
             given = {name: value for name, value in self.options.items() if name.lower() != ROUND}
             return reader.options(**given, **STRICT)
