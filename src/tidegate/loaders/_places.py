@@ -180,7 +180,7 @@ def files(spark: SparkSession, path: str) -> list[str] | None:
     """The files below a path as URIs, hidden ones left out; None when the path is not there. Runs no job."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
 
-    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    listing = uncached(spark).format("binaryFile").option("recursiveFileLookup", "true")
     try:
         return list(listing.load(path).inputFiles())
     except PySparkException as error:

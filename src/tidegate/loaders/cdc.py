@@ -22,7 +22,7 @@ from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files, short_name
 from tidegate.loaders._sink import Sink, uid_of
 from tidegate.loaders.incremental import IncrementalLoader
-from tidegate.spark.caching import persisted
+from tidegate.spark.caching import persisted, uncached
 from tidegate.spark.dataframe_ops import count_if, of_keys
 from tidegate.spark.sql import quote
 
@@ -139,7 +139,7 @@ class Events:
     def _remembered(self) -> DataFrame:
         seconds = int(self.remember.total_seconds())
         since = f"current_timestamp() - INTERVAL '{seconds}' SECOND"
-        return self.spark.read.parquet(self.deleted).where(f"{_AT} >= {since}")
+        return uncached(self.spark).parquet(self.deleted).where(f"{_AT} >= {since}")
 
     def _remember(self, rows: DataFrame) -> None:
         """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
