@@ -40,9 +40,10 @@ EXACT_FILES = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.orc.filterPushdown": "false",
 }
-# Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
-# exact names, literals as `spark/sql` writes them, and no time zone of a machine. HotSpot compiles no method beyond
-# 8,000 bytes, and Spark puts the fingerprint of 30 columns into one that then takes twice as long.
+# Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs and of
+# files that are left out, days as they stand in files, exact names, literals as `spark/sql` writes them, and no time
+# zone of a machine. HotSpot compiles no method beyond 8,000 bytes, and Spark puts the fingerprint of 30 columns into
+# one that then takes twice as long.
 LOAD_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
@@ -51,6 +52,11 @@ LOAD_CONF = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     **EXACT_FILES,
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
@@ -296,10 +302,10 @@ class Sessions:
         return re.match(r"local(\[|$)", self._master) is not None
 
     def _runtime_conf(self) -> Iterable[tuple[str, str]]:
-        yield from LOAD_CONF.items()
         if self._jvm is None:
             # Nobody else sets the user's settings on a session that was not started here.
-            yield from ((key, value) for key, value in self._conf.items() if key != EXTENSIONS)
+            yield from ((key, value) for key, value in self._conf.items() if key not in {EXTENSIONS, *LOAD_CONF})
+        yield from LOAD_CONF.items()
         for lake in self._lakes:
             yield from ((key, value) for key, value in lake.items() if key not in STARTED_WITH)
 
