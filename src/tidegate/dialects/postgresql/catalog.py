@@ -6,9 +6,9 @@ Never reads rows of a user's table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import CatalogSession, Relation, TableFacts
@@ -235,9 +235,9 @@ def ranges(session: DescribingSession, relation: Relation) -> tuple[str, tuple[s
     return column, tuple(f"CAST({end} AS {kind})" for end in sorted(ends - ENDLESS))
 
 
-def list_tables(session: DescribingSession) -> list[tuple[str, str]]:
+def list_tables(ask: Callable[[str], list[Any]]) -> list[tuple[str, str]]:
     """Tables that the user may see, without partitions of listed ones."""
-    rows = session.rows(
+    rows = ask(
         "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         f"WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {HIDDEN_SCHEMAS} "
         "AND c.relpersistence <> 't' ORDER BY 1, 2"

@@ -253,8 +253,11 @@ class PostgresqlSession(PreSnapshotSession):
         )
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """Tables, partitioned tables and foreign tables outside the system's schemas."""
-        return catalog.list_tables(self)
+        """Tables, partitioned tables and foreign tables outside the system's schemas.
+
+        Asked aside once the transaction has failed: what failed may be a name, and these are the names there are.
+        """
+        return catalog.list_tables(self.rows if self._failed is None else self._on_another_connection)
 
     def views(self) -> Sequence[tuple[str, str]]:
         """Those that the user may see."""
@@ -288,6 +291,10 @@ class PostgresqlSession(PreSnapshotSession):
         with self._connect() as other:
             self._ask(other, BEGIN)
             self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {READS}")
+            return self._ask(other, sql)
+
+    def _on_another_connection(self, sql: str) -> list[Row]:
+        with self._connect() as other:
             return self._ask(other, sql)
 
     def _connect(self) -> psycopg.Connection[Row]:
