@@ -29,8 +29,8 @@ demo: setup ## the main job on real data, in ./demo
 test: setup services ## the tests, in ten minutes on two cores
 	$(PYTEST) $(SIDES) -m "not slow and not exhaustive and not servers"
 
-test-slow: setup services ## the tests that take longer than a few seconds each; ONE_OF=3 for a sample of them
-	$(PYTEST) $(SIDES) -m "slow and not exhaustive and not servers" $(if $(ONE_OF),--one-of $(ONE_OF))
+test-slow: setup services ## the tests that take longer than a few seconds each; PART=1/3 for a third of them
+	$(PYTEST) $(SIDES) -m "slow and not exhaustive and not servers" $(if $(PART),--part $(PART))
 
 test-full: setup services matrix-sample ## both, with the full samples, and the sample of the matrix
 	$(PYTEST) $(SIDES) -m "not servers" --deselect tests/matrix/test_matrix.py

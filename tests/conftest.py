@@ -26,14 +26,15 @@ settings.load_profile("tidegate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--one-of", type=int, default=1, metavar="N", help="run one of N tests, always the same ones")
+    parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts of the tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Samples by names, so that each file, and each kind of a parametrized test, has its share."""
+    part, parts = map(int, config.getoption("part").split("/"))
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        (others if crc32(item.nodeid.encode()) % config.getoption("one_of") else chosen).append(item)
+        (chosen if crc32(item.nodeid.encode()) % parts == part % parts else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = chosen
