@@ -304,7 +304,7 @@ class Sessions:
     def _runtime_conf(self) -> Iterable[tuple[str, str]]:
         if self._jvm is None:
             # Nobody else sets the user's settings on a session that was not started here.
-            yield from ((key, value) for key, value in self._conf.items() if key not in {EXTENSIONS, *LOAD_CONF})
+            yield from ((key, value) for key, value in self._conf.items() if key != EXTENSIONS)
         yield from LOAD_CONF.items()
         for lake in self._lakes:
             yield from ((key, value) for key, value in lake.items() if key not in STARTED_WITH)
