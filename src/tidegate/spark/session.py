@@ -34,11 +34,14 @@ if TYPE_CHECKING:
 
 # Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
 # years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Spark has. Of ORC, Spark
-# leaves out stripes by bounds in whole milliseconds, and rows of the last one with them.
+# leaves out stripes by bounds in whole milliseconds, and rows of the last one with them. A merge that does not find a
+# data file, or cannot read it, would drop its rows for good.
 EXACT_FILES = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs and of
 # files that are left out, days as they stand in files, exact names, literals as `spark/sql` writes them, and no time
@@ -52,8 +55,6 @@ LOAD_CONF = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",

@@ -10,7 +10,10 @@ import fastavro
 import pytest
 
 from support.lake import QUICK, delta_rows
+from support.loading import Bench
 from support.workspace import SqliteShop, Workspace
+from tidegate.errors import TidegateError
+from tidegate.loaders import CDCLoader
 
 pytestmark = [pytest.mark.spark]
 
@@ -67,6 +70,28 @@ def test_a_missing_file_of_the_table_stops_a_load(tmp_path, spark):
     (tmp_path / "aside.parquet").rename(data)
     assert workspace.run(spark=spark).streams[0].error is None
     assert [row["name"] for row in sorted(delta_rows(str(table)), key=lambda row: row["id"])] == ["a", "bb"]
+
+
+def test_a_missing_file_of_the_table_stops_a_loader(tmp_path, spark):
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    for name, value in LENIENT.items():
+        session.conf.set(name, value)
+    bench, goal = Bench(session, tmp_path), tmp_path / "goal"
+    ddl = "id bigint, name string, operation string, sequence_num bigint"
+    loader = CDCLoader(session, target_format="delta")
+    events = bench.write("first", ddl, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2))
+    loader.process_cdc(events, str(goal), bench.marks, "id")
+    data = list(goal.glob("*.parquet"))
+    for path in data:
+        path.rename(tmp_path / path.name)
+    events = bench.write("second", ddl, (2, "bb", "UPDATE", 3))
+    with pytest.raises(TidegateError):
+        loader.process_cdc(events, str(goal), bench.marks, "id")
+    for path in data:
+        (tmp_path / path.name).rename(path)
+    loader.process_cdc(events, str(goal), bench.marks, "id")
+    assert [row["name"] for row in sorted(delta_rows(str(goal)), key=lambda row: row["id"])] == ["a", "bb"]
 
 
 def test_days_of_files_are_those_that_stand_in_them(tmp_path, spark):
