@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,8 @@ class Line:
 
     Args:
         by_hand: what a MERGE takes that an engineer writes; None where there is nothing to compare with.
+        measured: the day, in UTC.
+        load: the machine's load average of a quarter of an hour, this program's own part included.
     """
 
     grows: str
@@ -59,6 +61,8 @@ class Line:
     job: str
     seconds: float
     by_hand: float | None = None
+    measured: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d}")
+    load: float = field(default_factory=lambda: os.getloadavg()[2])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,16 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
             lines.append(line)
             hand = f", by hand {line.by_hand:.1f} s" if line.by_hand is not None else ""
             print(f"{line.size:,} {line.grows}: {line.job} {line.seconds:.1f} s{hand}", flush=True)
-    document = {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[2],
-        "lines": [asdict(line) for line in lines],
-    }
+    measured = [asdict(line) for line in lines]
     OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "growth.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    (OUT / "growth.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     if options.docs:
-        growth_page.write(document)
+        growth_page.write(measured)
     return 0
 
 

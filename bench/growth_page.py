@@ -1,4 +1,7 @@
-"""What `bench.growth` measured, as the table and the plot of docs/benchmarks.md."""
+"""What `bench.growth` measured, as the table and the plot of docs/benchmarks.md.
+
+The page keeps the lines of earlier runs that a run did not measure again, because all of them take hours.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,56 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 260, 60, 210, 36, 34
 COLOURS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e")
 
 
-def table(document: Mapping[str, Any]) -> str:
+HEAD = (
+    "| what grows | | job | Tidegate, s | by hand, s | by hand / Tidegate | measured | load average |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """A row for each job and size, beside the MERGE by hand and its ratio to Tidegate."""
-    lines = ["| what grows | | job | Tidegate, s | by hand, s | by hand / Tidegate |", "|---|---|---|---|---|---|"]
-    for line in document["lines"]:
-        hand = line["by_hand"]
-        beside = f"{hand:.1f} | {hand / line['seconds']:.2f}" if hand is not None else " | "
-        lines.append(f"| {line['grows']} | {line['size']:,} | {line['job']} | {line['seconds']:.1f} | {beside} |")
-    return "\n".join(lines)
+    return "\n".join((*HEAD, *map(_row, lines)))
 
 
-def write(document: Mapping[str, Any]) -> None:
-    """Replaces the page's table and plot."""
-    about = (
-        f"Measured {document['measured_at'][:10]} on {document['cores']} cores, load average {document['load']:.1f} "
-        "at the end."
-    )
-    text = f"{about}\n\n{table(document)}\n\n![Seconds by what grows](images/growth.svg)\n"
+def _row(line: Mapping[str, Any]) -> str:
+    hand = line["by_hand"]
+    beside = f"{hand:.1f} | {hand / line['seconds']:.2f}" if hand is not None else " | "
+    cells = (line["grows"], f"{line['size']:,}", line["job"], f"{line['seconds']:.1f}", beside)
+    return "| " + " | ".join((*cells, line["measured"], f"{line['load']:.1f}")) + " |"
+
+
+def lines_of(page: str) -> list[dict[str, Any]]:
+    """The lines of the table that the page holds."""
+    rows = page.partition(HEAD[1] + "\n")[2].partition("\n\n")[0].splitlines() if HEAD[0] in page else []
+    found = []
+    for row in rows:
+        grows, size, job, seconds, hand, _, measured, load = (cell.strip() for cell in row.strip("|").split("|"))
+        line = {"grows": grows, "size": int(size.replace(",", "")), "job": job, "seconds": float(seconds)}
+        found.append({**line, "by_hand": float(hand) if hand else None, "measured": measured, "load": float(load)})
+    return found
+
+
+def merged(older: Sequence[Mapping[str, Any]], newer: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Both, the newer in place of the older of the same job and size, sizes in order within what grows."""
+    found = {(line["grows"], line["size"], line["job"]): line for line in (*older, *newer)}
+    order = list(dict.fromkeys(grows for grows, _, _ in found))
+    return sorted(found.values(), key=lambda line: (order.index(line["grows"]), line["size"]))
+
+
+def write(lines: Sequence[Mapping[str, Any]]) -> None:
+    """Puts the lines into the page's table and plot."""
     page = DOCS / "benchmarks.md"
-    page.write_text(replaced(page.read_text(encoding="utf-8"), MARKS, text), encoding="utf-8")
-    (DOCS / "images" / "growth.svg").write_text(plot(document), encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    lines = merged(lines_of(text), lines)
+    told = f"{table(lines)}\n\n![Seconds by what grows](images/growth.svg)\n"
+    page.write_text(replaced(text, MARKS, told), encoding="utf-8")
+    (DOCS / "images" / "growth.svg").write_text(plot(lines), encoding="utf-8")
 
 
-def plot(document: Mapping[str, Any]) -> str:
+def plot(measured: Sequence[Mapping[str, Any]]) -> str:
     """A panel for each thing that grows, both axes logarithmic; by hand is dashed."""
     drawn: list[str] = []
-    panels = [(grows, list(lines)) for grows, lines in groupby(document["lines"], key=lambda line: line["grows"])]
+    panels = [(grows, list(lines)) for grows, lines in groupby(measured, key=lambda line: line["grows"])]
     for number, (grows, lines) in enumerate(panels):
         drawn += _panel(grows, lines, number * HEIGHT)
     height = HEIGHT * len(panels)
