@@ -27,8 +27,10 @@ from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, combine_consecutive, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
 from tidegate.engine.run_log import RunLog
+from tidegate.engine.stages.read import SMALL_ROWS
 from tidegate.engine.stream import Stream
 from tidegate.errors import CommitUnknown, InternalError, RegistryError, TidegateError, WriteError, interrupted
+from tidegate.registry import recent
 from tidegate.registry.leases import Lease
 from tidegate.spark.failures import told_as_lost
 
@@ -58,6 +60,7 @@ def run_streams(
     started = context.now()
     failed, halted = threading.Event(), threading.Event()
     context = replace(context, interrupted=halted.is_set)
+    context.sessions.expects_much = len(streams) > 1 and _expects_much(streams, context)
 
     def one(number: int, stream: Stream) -> Outcome | None:
         if halted.is_set() or (fail_fast and failed.is_set()):
@@ -85,6 +88,14 @@ def run_streams(
         finished_at=context.now(),
         streams=tuple(outcome for outcome in outcomes if outcome is not None),
     )
+
+
+def _expects_much(streams: Sequence[Stream], context: RunContext) -> bool:
+    """Whether one of the streams is to be read whole, or moved many rows the last time."""
+    uids = [stream.uid for stream in streams]
+    last = context.registry.ask(lambda connection: recent.last_successes(connection, uids))
+    known = all(uid in last and (last[uid].get("rows_read") or 0) < SMALL_ROWS for uid in uids)
+    return context.reads_everything or not known
 
 
 def run_stream(

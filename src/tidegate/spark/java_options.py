@@ -1,4 +1,4 @@
-"""The options of a JVM: one that starts quickly for a small load, or one that runs for days."""
+"""The options of a JVM: one that starts quickly for small loads, for whatever follows a small one, or that lasts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
 """With the first compiler alone Java reserves 48 MB: 50 streams fill it in minutes, and what was compiled is lost."""
 QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
 """The first compiler alone: a small load ends before the second would pay."""
+LATE = (
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=24000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=1600000",
+)
+"""Both compilers, the second one for code that runs 40 times as often as Java waits for by default: the loops over many
+rows, but neither the start nor small loads."""
 COLLECTOR = "-XX:+UseG1GC"
 HEAP = ("-XX:G1PeriodicGCInterval=30000", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
 LASTING = (COLLECTOR, *HEAP, CODE_CACHE)

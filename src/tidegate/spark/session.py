@@ -121,7 +121,8 @@ class Sessions:
         self._lock = threading.Lock()
         self._aborted = False
         self._reached = False  # whether the Connect server has been there
-        self.lasting = False  # set by what runs for days: its Spark is no quick one, however small the first load is
+        # Set by who knows more than the first load, however small that is: it is used for days, or for a large load.
+        self.lasting = self.expects_much = False
 
     def __enter__(self) -> Self:
         return self
@@ -287,12 +288,13 @@ class Sessions:
     def _shared(self) -> SharedJvm | None:
         if not provided():
             return None
-        held = lease(JvmSpec(conf=self._start_conf(lasting=True), user=self._conf, jars=self._driver_jars()))
+        options = java_options.lasting(self._conf)
+        held = lease(JvmSpec(conf=self._start_conf(options), user=self._conf, jars=self._driver_jars()))
         return SharedJvm(held, self._interrupt) if held is not None else None
 
     def _launched(self, *, small: bool) -> Jvm:
         jvm = Jvm()
-        jvm.launch(self._start_conf(small=small, lasting=self.lasting), self._log, self._driver_jars())
+        jvm.launch(self._start_conf(self._java_options(small=small)), self._log, self._driver_jars())
         return jvm
 
     def _driver_jars(self) -> Sequence[Path]:
@@ -310,19 +312,26 @@ class Sessions:
         for lake in self._lakes:
             yield from ((key, value) for key, value in lake.items() if key not in STARTED_WITH)
 
-    def _start_conf(self, *, small: bool = False, lasting: bool = False) -> dict[str, str]:
+    def _java_options(self, *, small: bool) -> Sequence[str]:
+        if self.lasting:
+            return java_options.lasting(self._conf)
+        if not small or not self._local:
+            return ()
+        return java_options.LATE if self.expects_much else java_options.QUICK
+
+    def _start_conf(self, options: Sequence[str] = ()) -> dict[str, str]:
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
         for lake in self._lakes:
             conf |= {key: value for key, value in lake.items() if key == LOG_STORE or self._masks.hide(key, value)}
-        java = ["-Duser.timezone=UTC", *(java_options.lasting(self._conf) if lasting else [])]
+        java = ["-Duser.timezone=UTC", *options]
         if self._local:
             if mask := os.environ.get("TIDEGATE_UMASK"):
                 conf["spark.hadoop.fs.permissions.umask-mode"] = mask
             if LOCAL_FILES in self._jars:
                 for catalog in (key for lake in self._lakes for key, value in lake.items() if value == ICEBERG_CATALOG):
                     conf |= local_files(catalog)
-            java += [*(java_options.QUICK if small and not lasting else []), *archive.options(self._jars)]
+            java += archive.options(self._jars)
         elif self._jars:
             conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))
         conf["spark.driver.extraJavaOptions"] = " ".join(java)

@@ -123,7 +123,7 @@ def test_pyspark_is_imported_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyP
 def test_secrets_of_a_lake_are_known_to_spark_from_its_start() -> None:
     """Its event log masks no others."""
     lake = {**LAKE, "spark.sql.catalog.lake.jdbc.password": "x", "spark.sql.catalog.lake.credential": "y"}
-    conf = Sessions(lakes=[lake])._start_conf(small=False)
+    conf = Sessions(lakes=[lake])._start_conf()
     for key, value in lake.items():
         if key.endswith(("password", "credential")):
             assert conf[key] == value
@@ -193,7 +193,7 @@ def test_catalogs_write_files_of_this_machine_without_programs_where_the_jvm_has
     wanted = {named: "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem", f"{named}.disable.cache": "true"}
 
     def found(master: str = "local[*]", jars: tuple[str, ...] = (LOCAL_FILES,), **given: str) -> dict[str, str]:
-        conf = Sessions(master=master, jars=jars, lakes=lakes, conf=given)._start_conf(small=False)
+        conf = Sessions(master=master, jars=jars, lakes=lakes, conf=given)._start_conf()
         return {key: value for key, value in conf.items() if ".hadoop." in key}
 
     assert found() == wanted
@@ -210,7 +210,7 @@ def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.Monkey
         file.touch()
     local = Sessions(master="local[4]", jars=jars, lakes=[LAKE], conf={"spark.sql.extensions": "mine"})
     cluster = Sessions(master="yarn", jars=jars, lakes=[LAKE, LAKE], conf={"spark.driver.memory": "9g"})
-    here, there = local._start_conf(small=True), cluster._start_conf(small=True)
+    here, there = (each._start_conf(each._java_options(small=True)) for each in (local, cluster))
     assert here["spark.sql.extensions"] == "iceberg.Ext,mine"
     assert "-XX:TieredStopAtLevel=1" in here["spark.driver.extraJavaOptions"]
     assert "spark.jars" not in here
@@ -224,10 +224,14 @@ def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.Monkey
 def test_a_spark_for_days_is_no_quick_one_and_the_users_options_come_last() -> None:
     name = "spark.driver.extraJavaOptions"
 
-    def options(mine: str = "", **how: bool) -> list[str]:
-        return Sessions(master="local[4]", conf={name: mine})._start_conf(**how)[name].split()
+    def options(mine: str = "", *, small: bool = True, lasting: bool = False, much: bool = False) -> list[str]:
+        sessions = Sessions(master="local[4]", conf={name: mine})
+        sessions.lasting, sessions.expects_much = lasting, much
+        return sessions._start_conf(sessions._java_options(small=small))[name].split()
 
-    quick, days = options(small=True), options(small=True, lasting=True)
+    quick, days = options(), options(lasting=True)
+    assert not any("Tier" in each for each in options(small=False))
+    assert any(each.startswith("-XX:Tier4") for each in options(much=True)), "a larger load follows the small one"
     assert "-XX:TieredStopAtLevel=1" in quick
     assert "-XX:TieredStopAtLevel=1" not in days
     assert "-XX:ReservedCodeCacheSize=240m" in quick, "the first compiler alone would have 48 MB"
