@@ -40,8 +40,10 @@ OWN_FINGERPRINT = "own_fingerprint"
 """What the source answered of all its columns, see `Probe.own_fingerprint`."""
 WHOLE_AT = "whole_at"
 """When the whole table was compared or loaded last, by a strategy that does not do so each time."""
-CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint", OWN_FINGERPRINT, WHOLE_AT})
-"""By which a strategy knows, without a look, that the table is as the source."""
+COMPARED = ("window", "rechecks", "nulls")
+"""Fingerprints of the rows before a cursor's value, and of those without one, as they were loaded."""
+CLAIMS = frozenset({*VOUCHER, *COMPARED, KEYS, "version", "fingerprint", OWN_FINGERPRINT, WHOLE_AT})
+"""By which a strategy knows, without a look, that rows of the table are as the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

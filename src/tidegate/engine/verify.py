@@ -18,7 +18,7 @@ from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.position_state import begin_of, unvouched
+from tidegate.core.position_state import begin_of, unclaimed
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import hooks, load, retention
@@ -284,8 +284,8 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
 def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys: int) -> LoadPlan:
     """The load of these keys alone, after which the position is as it was."""
     stream = work.stream
-    # What the partitions hold is another thing now: the next load measures them.
-    state = unvouched(since.state)
+    # The table may hold rows of which the position does not know: the next load compares whatever it claims.
+    state = unclaimed(since.state)
     changes = ChangeSet(
         slices=slices,
         effect=Mirror(),

@@ -19,7 +19,7 @@ from tidegate.core.effects import Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.position_state import KEYS, unvouched
+from tidegate.core.position_state import unclaimed
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
@@ -265,7 +265,7 @@ def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
         slices=parts,
         effect=Upsert(repeats="rows of a backfill may already be in the table"),
         # Rows may come that the position's claims do not know of.
-        state={name: value for name, value in unvouched(since.state).items() if name != KEYS},
+        state=unclaimed(since.state),
         loaded_through=since.loaded_through,
         rows=rows,
         reason=f"backfill of {counted(rows, 'row')} in {', '.join(part.label for part in parts)}",
