@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 DAY_LENGTH = 10
+HOUR, QUARTER = timedelta(hours=1), timedelta(minutes=15)
 STEPS = tuple(
     timedelta(microseconds=each)
     for each in (
@@ -82,12 +83,15 @@ def earlier(value: str, length: timedelta) -> str | None:
 def step(*values: str) -> timedelta:
     """The greatest usual step of which all these canonical timestamps are multiples: how coarsely they were written.
 
+    Quarters of an hour count as hours, because an hour of India or Nepal begins there in UTC.
+
     Example:
         >>> step("2025-01-01 12:15:00.000000"), step("2025-01-01 12:15:00.000000", "2025-01-01 12:14:00.000000")
-        (datetime.timedelta(seconds=900), datetime.timedelta(seconds=60))
+        (datetime.timedelta(seconds=3600), datetime.timedelta(seconds=60))
         >>> step("2025-01-01 12:15:07.123456")
         datetime.timedelta(microseconds=1)
     """
     moments = [datetime.fromisoformat(value) for value in values]
     times = [moment - moment.replace(hour=0, minute=0, second=0, microsecond=0) for moment in moments]
-    return next(each for each in STEPS if not any(time % each for time in times))
+    found = next(each for each in STEPS if not any(time % each for time in times))
+    return max(found, HOUR) if found >= QUARTER else found

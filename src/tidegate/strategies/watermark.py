@@ -205,12 +205,12 @@ class Watermark(Strategy):
 
         A column that keeps whole seconds, or a clock that is cut down to minutes, gives every row of a step the same
         value: until the step has passed, that value is left to a later load. How long a step is, the two greatest
-        values tell. A lookback compares them again anyway.
+        values tell. A lookback may compare it again anyway.
         """
         if edge.upto is None:
             return edge, SliceStats(rows=0)
         new = probe.stats(self._range(value, edge.upto))
-        if new.last is None or not edge.final or self._offsets or _passed(edge.upto, new.last):
+        if new.last is None or not edge.final or self._compares_value or _passed(edge.upto, new.last):
             return edge, new
         upto = earlier(new.last, TICK)
         before = probe.stats(self._range(value, upto))
@@ -238,6 +238,11 @@ class Watermark(Strategy):
         return (self.lookback,) if self.lookback else ()
 
     @property
+    def _compares_value(self) -> bool:
+        """Whether every run compares the rows with the position's value with those that were loaded."""
+        return bool(self._offsets) if self._rechecks is None else timedelta(0) in self._offsets
+
+    @property
     def _rechecks(self) -> Rechecks | None:
         """The days that are compared one by one; None if one window is compared."""
         several = isinstance(self.lookback, tuple) and bool(self.lookback)
@@ -262,13 +267,13 @@ class Watermark(Strategy):
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
     ) -> tuple[Span, ...]:
         """The position's own value, if rows with it arrived after it was loaded."""
-        if value is None or AT not in state or any(span[1] == value for span in spans):
+        if value is None or AT not in state or self._compares_value or any(span[1] == value for span in spans):
             return ()
         return ((earlier(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()
 
     def _at(self, probe: Probe, value: str | None) -> dict[str, int]:
-        """The number of rows with a value; empty if the window before it is compared anyway."""
-        if value is None or (self._offsets and self._rechecks is None):
+        """The number of rows with a value; kept beside a lookback, too, which may be gone when the next load begins."""
+        if value is None:
             return {}
         return {AT: probe.stats(self._range(earlier(value, TICK), value)).rows}
 

@@ -197,6 +197,17 @@ def test_change_of_lookback_reads_the_window_once() -> None:
     assert one.run() is None
 
 
+def test_a_lookback_that_goes_leaves_the_count_of_rows_at_the_position() -> None:
+    one = Stream(table=Table(final=False), strategy=Watermark(column="updated_at", lookback=HOUR))
+    one.table.put("a", at("01 10:00:00.000000"))
+    one.run()
+    one.strategy = replace(one.strategy, lookback=timedelta(0))
+    assert one.run() is None
+    one.table.put("b", at("01 10:00:00.000000"))
+    one.run()
+    assert set(one.loaded) == {"a", "b"}
+
+
 def test_lookback_before_the_first_year_is_everything() -> None:
     one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=timedelta(days=400)))
     one.table.put("a", "0001-02-03 00:00:00.000000")
@@ -376,17 +387,30 @@ def test_a_value_that_more_rows_may_get_is_left_until_its_step_has_passed(values
     )
 
 
-@pytest.mark.parametrize("length", [1_000, 1_000_000, 60_000_000, 900_000_000, 86_400_000_000])
-def test_no_row_of_a_coarse_clock_is_missed(length: int) -> None:
+WEEK = timedelta(days=7)
+
+
+@pytest.mark.parametrize(
+    "lookback", [timedelta(0), timedelta(hours=1), (timedelta(0), WEEK), (timedelta(days=2), WEEK)]
+)
+@pytest.mark.parametrize(
+    ("length", "zone"),
+    [
+        *((length, 0) for length in (1_000, 1_000_000, 60_000_000, 900_000_000, 86_400_000_000)),
+        (3_600_000_000, 1_800_000_000),  # hours of India
+        (3_600_000_000, 2_700_000_000),  # and of Nepal
+    ],
+)
+def test_no_row_of_a_coarse_clock_is_missed(length: int, zone: int, lookback) -> None:
     """Transactions that begin one after another and commit in any order; the clock of the column is cut down."""
     chosen, began = random.Random(length), datetime(2025, 1, 1, tzinfo=UTC)
-    one = Stream(table=Table(safe=None), strategy=Watermark(column="updated_at"))
+    one = Stream(table=Table(safe=None), strategy=Watermark(column="updated_at", lookback=lookback))
     now, open_ones, loads = 0, {}, 0
-    for number in range(1, 400):
+    for number in range(1, 250):
         now += chosen.randrange(1, max(2, length // 5))
         open_ones[chosen.choice((str(number), str(chosen.randrange(1, number + 1))))] = now  # a new row, or an update
         for key in [key for key in open_ones if chosen.random() < 0.4]:
-            written = began + timedelta(microseconds=open_ones.pop(key) // length * length)
+            written = began + timedelta(microseconds=((open_ones.pop(key) - zone) // length * length + zone))
             one.table.put(key, canonical(written))
         bound = began + timedelta(microseconds=min([now, *open_ones.values()]) - 1)
         one.table.safe = canonical(bound)
