@@ -5,7 +5,8 @@ Reads the registry only, never a source or table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.cost_model import CHOICE, Cost, CostHistory, LoadMethod
@@ -18,13 +19,18 @@ TASKS = 500
 
 
 def of(registry: RegistryReader, uid: str) -> CostHistory:
-    """What the last loads took, and when `tidegate verify` last found the whole table equal."""
-    proofs = (task for task in registry.tasks(uid, Status.OK, limit=TASKS) if (task.result_payload or {}).get("equal"))
-    newest = next((task for task in proofs if (task.result_payload or {}).get("level") != Level.COUNTS), None)
+    """What the last loads took, and when `tidegate verify` last found every column of the whole table equal."""
+    newest = next((task for task in registry.tasks(uid, Status.OK, limit=TASKS) if _proves(task.result_payload)), None)
     return CostHistory(
         costs=tuple(cost for run in registry.history(uid, RUNS) for cost in _costs(run)),
         proven_at=newest.start_ts if newest else None,
     )
+
+
+def _proves(facts: Mapping[str, Any] | None) -> bool:
+    """Whether a comparison found the whole table equal, and left out no column."""
+    found = facts or {}
+    return bool(found.get("equal")) and found.get("level") != Level.COUNTS and not found.get("columns_not_covered")
 
 
 def _costs(run: RunRecord) -> Iterator[Cost]:

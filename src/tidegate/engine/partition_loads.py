@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ledger import Ledger
+from tidegate.core.position_state import unclaimed
 from tidegate.engine import outcome, partitions
 from tidegate.engine.context import LoadContext
 from tidegate.engine.outcome import LoadResult
@@ -31,12 +32,15 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
     while waiting:
         group = waiting.pop(0)
         loaded = ledger.loaded(group.parts)
-        whole = not work.stream.key or not (waiting or any(each.error for each in done))
+        last = not (waiting or any(each.error for each in done))
+        some = replace(group, state=unclaimed(group.state))
+        claimed = group if last else some
+        whole = not work.stream.key or last
         try:
             try:
-                done.append(load(work, partitions.vouched(group, ledger) if whole else group))
+                done.append(load(work, partitions.vouched(claimed, ledger) if whole else some))
             except RowsMoved:
-                done.append(load(_after_failure(work), group))
+                done.append(load(_after_failure(work), some))
             ledger = loaded
             work = replace(work, recovered=_recovered(work.stream))
         except (CheckFailed, VerifyFailed) as error:
