@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ledger import Ledger
+from tidegate.core.policies.rules import OnFail
 from tidegate.core.position_state import unclaimed
 from tidegate.engine import outcome, partitions
 from tidegate.engine.context import LoadContext
 from tidegate.engine.outcome import LoadResult
 from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.engine.stream import Stream
-from tidegate.errors import CheckFailed, RowsMoved, VerifyFailed
+from tidegate.errors import CheckFailed, DuplicateKeys, RowsMoved, VerifyFailed
 
+ACROSS = "several rows have one key, most likely in different partitions, and the table holds only one of them"
 Load = Callable[[LoadContext, ChangeSet], LoadResult]
 """One commit of these changes."""
 
@@ -29,6 +31,7 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
         return load(work, partitions.vouched(partitions.all_at_once(changes), Ledger()))
     waiting = list(partitions.groups(changes))
     done: list[LoadResult] = []
+    moved = False
     while waiting:
         group = waiting.pop(0)
         loaded = ledger.loaded(group.parts)
@@ -40,6 +43,7 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
             try:
                 done.append(load(work, partitions.vouched(claimed, ledger) if whole else some))
             except RowsMoved:
+                moved = True
                 done.append(load(_after_failure(work), some))
             ledger = loaded
             work = replace(work, recovered=_recovered(work.stream))
@@ -53,7 +57,26 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
                 done.append(outcome.refused(work, group, error))
             waiting = [*alone, *waiting]
             work = _after_failure(work)
+    if (moved or len(done) > 1) and (taken := _taken(work, changes)):
+        done.append(outcome.refused(work, taken, DuplicateKeys(ACROSS)))
     return outcome.combined(done, changes)
+
+
+def _taken(work: LoadContext, changes: ChangeSet) -> ChangeSet | None:
+    """The partitions of which the table holds fewer rows than the source: others with the same keys took them.
+
+    None where keys are unique at the source, or where rows may be in quarantine instead.
+    """
+    stream, grouping = work.stream, changes.grouping
+    quarantines = any(rule.on_fail is OnFail.QUARANTINE for rule in stream.policies.checks)
+    if grouping is None or not stream.key or quarantines or work.probe.unique(stream.key):
+        return None
+    columns = work.probe.schema()
+    with work.session(small=True) as session:
+        found = partitions.measured(stream, work.context, session, grouping=grouping, columns=columns).entries
+    rows = {label: entry.fingerprint.rows for label, entry in found.items()}
+    taken = tuple(part for part in changes.parts if rows.get(part.slice.label, 0) < (part.rows or 0))
+    return changes.only(taken) if taken else None
 
 
 def _after_failure(work: LoadContext) -> LoadContext:

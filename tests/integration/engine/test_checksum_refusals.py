@@ -227,6 +227,23 @@ def test_two_rows_of_one_key_stop_their_partition_alone(lake, sales, spark):
     assert loaded(lake) == there(sales)
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("before", [False, True], ids=["at the first load", "later"])
+def test_a_key_in_two_partitions_is_told_in_every_run(lake, sales, spark, before):
+    """Each of the two rows takes the place of the other one."""
+    write(lake, sales, write="merge")
+    if before:
+        run(lake, spark)
+    sales.sql("insert into sales values (5, '2025-01-03', 'twice', 0, 0, null)")
+    for _ in range(3):
+        outcome = run(lake, spark)
+        assert (outcome.outcome, outcome.error.code) == (Result.STOPPED, "duplicate_keys"), outcome
+    sales.sql("delete from sales where shop = 'twice'")
+    assert run(lake, spark).error is None
+    assert loaded(lake) == there(sales)
+
+
 @pytest.mark.spark
 def test_a_file_that_changes_before_it_is_verified_is_never_published(lake, sales, spark):
     write(lake, sales)

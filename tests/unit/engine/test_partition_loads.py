@@ -43,10 +43,12 @@ def at_work(table):
     """A stream whose table is found like this after a commit or a failure."""
     lake = SimpleNamespace(state=lambda *_: replace(table, position=None), invisible=True, inspection=None)
     return LoadContext(
-        stream=SimpleNamespace(format=lake, target="t", uid="u", key=("id",), name="s", ref=None),
+        stream=SimpleNamespace(
+            format=lake, target="t", uid="u", key=("id",), name="s", ref=None, policies=SimpleNamespace(checks=())
+        ),
         context=SimpleNamespace(full_refresh=False, redact=str),
         journal=None,
-        probe=None,
+        probe=SimpleNamespace(unique=lambda _key: True),
         recovered=RecoveryState(table=BEFORE, since=None, repair=RegistryRepair.NOTHING),
     )
 
