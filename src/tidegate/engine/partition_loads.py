@@ -37,11 +37,10 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
         loaded = ledger.loaded(group.parts)
         last = not (waiting or any(each.error for each in done))
         some = replace(group, state=unclaimed(group.state))
-        claimed = group if last else some
         whole = not work.stream.key or last
         try:
             try:
-                done.append(load(work, partitions.vouched(claimed, ledger) if whole else some))
+                done.append(load(work, partitions.vouched(group if last else some, ledger) if whole else some))
             except RowsMoved:
                 moved = True
                 done.append(load(_after_failure(work), some))
@@ -57,7 +56,8 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
                 done.append(outcome.refused(work, group, error))
             waiting = [*alone, *waiting]
             work = _after_failure(work)
-    if (moved or len(done) > 1) and (taken := _taken(work, changes)):
+    failed = any(each.error for each in done)
+    if (moved or len(done) > 1) and not failed and (taken := _taken(work, changes)):
         done.append(outcome.refused(work, taken, DuplicateKeys(ACROSS)))
     return outcome.combined(done, changes)
 
