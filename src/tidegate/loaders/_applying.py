@@ -178,7 +178,7 @@ class Load:
             delete_if = f"coalesce({DELETED}, false)" if batch.key else "false"
             records, deleted = count_if(rows, "true", delete_if)
             self.checks.need(rows, records, delete_if)
-            if records or batch.watermark != (since.loaded_through if since else None):
+            if records or _advances(batch, since):
                 position = Position(
                     sequence=(since.sequence if since else 0) + 1,
                     load_id=load_id,
@@ -218,6 +218,15 @@ def sink_of(
         )
     folder = path.rstrip("/") or posixpath.sep
     return Folder(spark=spark, path=folder, kind=kind, uid=uid, name=name, partition_by=by)
+
+
+def _advances(batch: Batch, since: Position | None) -> bool:
+    """Whether a position without new rows is worth a commit."""
+    if since is None:
+        return batch.watermark is not None
+    return batch.watermark != since.loaded_through or any(
+        since.state.get(name) != value for name, value in batch.state.items()
+    )
 
 
 def _schema(batch: Batch | None, sink: Sink) -> StructType:

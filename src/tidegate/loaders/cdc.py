@@ -6,6 +6,8 @@ Never brings back a row that a later event deleted, nor guesses what an operatio
 from __future__ import annotations
 
 import posixpath
+import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
 from tidegate.core.display import counted
+from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed
 from tidegate.loaders._applying import LoadResult
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("INSERT", "UPDATE", "DELETE")
 _FOLDER = "_tidegate/deleted"
-_AT = "__tidegate_deleted_at"
-_DAY = "__tidegate_day"
+_LINK = re.compile(r"/(\d+)-([0-9a-f]+)-([0-9a-f]*)/")
+"""The folder of a load's deleted keys: when it was, its mark, and the mark of the one before it."""
 
 
 class CDCLoader(IncrementalLoader):
@@ -56,7 +59,8 @@ class CDCLoader(IncrementalLoader):
         """Applies the events at or after the watermark, less the lookback: of each key the latest, once.
 
         The target keeps the events' columns without the operation: the sequence number of the last event that was
-        applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks.
+        applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks, and counts for the
+        loads that the target itself names: not for a load that failed, another target, or one that was made anew.
 
         Args:
             cdc_source_path: events, each with INSERT, UPDATE or DELETE (in any case) and a whole number that grows.
@@ -114,14 +118,19 @@ class Events:
         if present is not None:
             need_columns(present, (*self.key, self.sequence))
             latest = not_outdated(latest, present, self.key, self.sequence, equal=True)
-        if files(self.spark, self.deleted):
-            latest = not_outdated(latest, self._remembered(), self.key, self.sequence, equal=False)
-        self._remember(latest)
+        last = str(since.state.get("deleted", "")) if since else ""
+        if folders := self._remembered(last):
+            known = uncached(self.spark).parquet(*folders)
+            latest = not_outdated(latest, known, self.key, self.sequence, equal=True)
+        load_id = new_load_id()
+        if self._remember(latest, f"{int(time.time())}-{load_id}-{last}"):
+            last = load_id
         rows = latest.where(f"NOT {DELETED}")
         if present is not None:
             known = present.select(*(quote(column) for column in self.key))
             rows = rows.unionByName(of_keys(latest.where(DELETED), known, self.key))
-        return Batch(rows=rows, key=self.key, watermark=cursor.latest(old, seen[0]))
+        state = {"deleted": last} if last else {}
+        return Batch(rows=rows, key=self.key, watermark=cursor.latest(old, seen[0]), state=state, load_id=load_id)
 
     def _latest(self, events: DataFrame) -> DataFrame:
         """The latest event of each key; whatever one that deletes says beside its key does not count."""
@@ -136,23 +145,26 @@ class Events:
         rows = events.selectExpr(*columns, f"{deletes} AS {DELETED}").distinct()
         return one_a_key(rows, Latest(key=self.key, order=(self.sequence,)))
 
-    def _remembered(self) -> DataFrame:
-        seconds = int(self.remember.total_seconds())
-        since = f"current_timestamp() - INTERVAL '{seconds}' SECOND"
-        return uncached(self.spark).parquet(self.deleted).where(f"{_AT} >= {since}")
+    def _remembered(self, last: str) -> list[str]:
+        """The folders of a load's deleted keys and of those before it, as far back as they count."""
+        found = (match.groups() for file in files(self.spark, self.deleted) or () if (match := _LINK.search(file)))
+        links = {mark: (int(at), before) for at, mark, before in found}
+        since, folders = time.time() - self.remember.total_seconds(), []
+        while last in links and links[last][0] >= since:
+            at, before = links[last]
+            folders.append(posixpath.join(self.deleted, f"{at}-{last}-{before}"))
+            last = before
+        return folders
 
-    def _remember(self, rows: DataFrame) -> None:
-        """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
+    def _remember(self, rows: DataFrame, folder: str) -> bool:
+        """Whether there are deleted keys. They are kept before the target's commit, and count once it names them."""
         deleted = persisted(rows.where(DELETED))
         try:
-            if not deleted.isEmpty():
-                kept = deleted.selectExpr(
-                    *(quote(name) for name in (*self.key, self.sequence)),
-                    f"current_timestamp() AS {_AT}",
-                    f"current_date() AS {_DAY}",
-                )
-                with handed_over(kept) as written:
-                    written.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
+            if deleted.isEmpty():
+                return False
+            with handed_over(deleted.select(*(quote(name) for name in (*self.key, self.sequence)))) as written:
+                written.write.parquet(posixpath.join(self.deleted, folder))
+            return True
         finally:
             deleted.unpersist()
 

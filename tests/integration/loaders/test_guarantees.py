@@ -1,11 +1,13 @@
 """What the loaders promise, on every kind of target: nothing lost, nothing twice, nothing brought back."""
 
 import json
+import shutil
 import threading
 from datetime import timedelta
 
 import pytest
 from deltalake import DeltaTable
+from pyarrow import parquet
 
 from tidegate.core.plan import branch_prefix
 from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
@@ -77,6 +79,30 @@ def test_an_older_event_never_overwrites_a_newer_one_nor_brings_back_what_was_de
         with pytest.raises(error, match=said) as caught:
             loader.process_cdc(bench.path("bad"), target, bench.marks, "id")
         assert "x" not in str(caught.value).split()
+
+
+def test_deleted_keys_are_those_of_the_targets_own_commits(bench):
+    def apply(target, *events, **made):
+        source = bench.write("events", EVENTS, *events, mode="overwrite")
+        loader = CDCLoader(bench.spark, **made)
+        loader.process_cdc(source, bench.path(target), bench.marks, "id", lookback=100)
+        rows = parquet.read_table(bench.path(target), columns=["id", "name"]).to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
+
+    # Behind the watermark, of a key that was never there: remembered all the same, over the loads in between.
+    assert apply("one/orders", (2, "b", "INSERT", 10)) == [(2, "b")]
+    assert apply("one/orders", (1, None, "DELETE", 9)) == [(2, "b")]
+    assert apply("one/orders", (3, None, "DELETE", 9), (1, "late", "INSERT", 8)) == [(2, "b")]
+    assert apply("one/orders", (1, "late", "INSERT", 8), (3, "late", "INSERT", 8)) == [(2, "b")]
+    # A target of the same last name has not deleted it.
+    assert apply("two/orders", (1, "a", "INSERT", 5)) == [(1, "a")]
+    # Nor has a load that failed.
+    with pytest.raises(CheckFailed, match="more than max_rows=0"):
+        apply("one/orders", (2, None, "DELETE", 20), max_rows=0)
+    assert apply("one/orders", (2, "c", "UPDATE", 15)) == [(2, "c")]
+    # The target is made anew, from a log that counts from the start.
+    shutil.rmtree(bench.path("one"))
+    assert apply("one/orders", (1, "new", "INSERT", 1), (3, "new", "INSERT", 1)) == [(1, "new"), (3, "new")]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
