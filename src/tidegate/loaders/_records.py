@@ -26,6 +26,7 @@ COLUMNS = {
     "is_stale": "boolean",
     "load_id": "string",
     "read_at": "timestamp",
+    "source_id": "string",
 }
 
 
@@ -37,6 +38,7 @@ class Record:
         load_id: the mark of the read, and of the load that it led to.
         start, end: versions of the source; `start` was read before, but for a first read.
         last: the greatest time that was read, as canonical text; None where no time is followed.
+        table: the id that Delta gave the source when it was made; None of a read that did not note it.
         processed: the rows have arrived.
         stale: nobody ever confirmed them, and they were read again.
     """
@@ -45,6 +47,7 @@ class Record:
     start: int
     end: int
     last: str | None = None
+    table: str | None = None
     processed: bool = False
     stale: bool = False
 
@@ -71,7 +74,8 @@ class Records:
             return None
         start, end = int(since.state["start"]), int(since.state["version"])
         time_read = since.loaded_through if since.state.get("column") else None
-        last = Record(load_id=since.load_id, start=start, end=end, last=time_read, processed=True)
+        table = since.state.get("table")
+        last = Record(load_id=since.load_id, start=start, end=end, last=time_read, table=table, processed=True)
         if all(record.load_id != last.load_id for record in self._all()):
             self.add(last)
         return last
@@ -82,11 +86,12 @@ class Records:
             _text(self.identifier),
             f"{record.start}L",
             f"{record.end}L",
-            "NULL" if record.last is None else _text(record.last),
+            _text_or_null(record.last),
             str(record.processed).lower(),
             str(record.stale).lower(),
             _text(record.load_id),
             "current_timestamp()",
+            _text_or_null(record.table),
         )
         self._write(f"INSERT INTO {self._table} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
@@ -100,12 +105,14 @@ class Records:
             columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta")
             return []
+        if "source_id" not in self.spark.table(self._table).columns:  # made by an earlier version
+            self._write(f"ALTER TABLE {self._table} ADD COLUMNS (source_id string)")
         found = self.spark.sql(
-            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale "
+            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale, source_id "
             f"FROM {self._table} WHERE table_identifier = {_text(self.identifier)} ORDER BY read_at"
         ).collect()
         return [
-            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5])
+            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5], table=row[6])
             for row in found
         ]
 
@@ -120,3 +127,7 @@ class Records:
     @property
     def _table(self) -> str:
         return refuse_relative(planned(self.where, "delta")).sql
+
+
+def _text_or_null(value: str | None) -> str:
+    return "NULL" if value is None else _text(value)

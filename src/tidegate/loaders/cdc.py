@@ -59,8 +59,8 @@ class CDCLoader(IncrementalLoader):
         """Applies the events at or after the watermark, less the lookback: of each key the latest, once.
 
         The target keeps the events' columns without the operation: the sequence number of the last event that was
-        applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks, and counts for the
-        loads that the target itself names: not for a load that failed, another target, or one that was made anew.
+        applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks, and counts only
+        if the target's own commits name it: not after a load that failed, nor in a target that was made anew.
 
         Args:
             cdc_source_path: events, each with INSERT, UPDATE or DELETE (in any case) and a whole number that grows.

@@ -29,7 +29,8 @@ from tidegate.loaders._batches import (
     refuse,
 )
 from tidegate.loaders._cursor import TIMES, Cursor
-from tidegate.loaders._places import Place, need, refuse_relative, short_name
+from tidegate.loaders._iceberg import target_of
+from tidegate.loaders._places import Place, is_name, need, refuse_relative, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
 from tidegate.spark.dataframe_ops import DELETED, ORDER, RANK, changelog, latest, ranked
@@ -43,6 +44,8 @@ _NO_FEED = re.compile(r"DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_TABLE_FEED_DISABL
 _NO_HISTORY = re.compile(
     r"DELTA_(?:VERSION_NOT_FOUND|VERSION_INVALID|LOG_FILE_NOT_FOUND|FILE_NOT_FOUND)|no longer exist"
 )
+
+_REPLACES = re.compile(r"REPLACE|RESTORE|CLONE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,20 @@ class Source:
     def version(self) -> int:
         """The newest version."""
         return int(self.spark.sql(f"DESCRIBE HISTORY {self.place.sql} LIMIT 1").collect()[0]["version"])
+
+    def table(self) -> str:
+        """The id that Delta gave the table when it was made."""
+        return str(self.spark.sql(f"DESCRIBE DETAIL {self.place.sql}").collect()[0]["id"])
+
+    def replaced(self, table: str, version: int) -> bool:
+        """Whether it is another table than that of the id, and not by a statement after the version.
+
+        `CREATE OR REPLACE` gives the table a new id, too, but its versions go on, and its feed tells what changed.
+        """
+        if table == self.table():
+            return False
+        history = self.spark.sql(f"DESCRIBE HISTORY {self.place.sql}").where(f"version > {version}")
+        return not any(_REPLACES.search(row["operation"]) for row in history.select("operation").collect())
 
     def at(self, version: int) -> DataFrame:
         """The rows of a version."""
@@ -154,7 +171,9 @@ class DeltaLoader:
         self._target = target
         self._target_format = target_format
         self._column = column
-        self._records = Records(spark=spark, where=metadata, identifier=self.name)
+        whole = target or source
+        whole = str(target_of(spark, whole)) if is_name(whole) else whole.rstrip("/")
+        self._records = Records(spark=spark, where=metadata, identifier=table_name or whole)
         self._pending: str | None = None
 
     def confirm(self) -> None:
@@ -189,7 +208,7 @@ class DeltaLoader:
             if record.processed:
                 return None
             mark = str(record.end) if self._column is None else record.last
-            state = {"start": record.start, "version": record.end}
+            state = {"start": record.start, "version": record.end, "table": record.table}
             return Batch(rows=rows, key=self.key, watermark=mark, state=state, load_id=record.load_id)
 
         to, kind = self._target_format, self.kind
@@ -206,7 +225,7 @@ class DeltaCDFLoader(DeltaLoader):
         metadata: path or name of the metadata table, which is made if it is not there.
         primary_key: of the source, one name or several.
         target: where `load` brings the rows: a Delta path, a table's name, or a folder.
-        table_name: what the target is called in the metadata table; by default its last part.
+        table_name: what the target is called in the metadata table; by default its whole path or name.
         target_format: of a new target.
     """
 
@@ -234,7 +253,7 @@ class DeltaCDFLoader(DeltaLoader):
         Rows: one a key, the source's columns and `__tidegate_gone`, true for a key that is no longer there.
 
         Raises:
-            HistoryGone: the source's history does not reach back to the last read.
+            HistoryGone: the source's history does not reach back to the last read, or it was made anew since.
             DuplicateKeys: the source holds several rows of a key.
         """
         return self._read()
@@ -256,20 +275,20 @@ class DeltaCDFLoader(DeltaLoader):
     def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
         del sink  # whatever it has of a key, this is what becomes of it
         source = Source.of(self.spark, self._source)
-        end = source.version()
+        end, table = source.version(), source.table()
         if last is None:
             rows = source.at(end)
             need_keys(rows, self.key)
             refuse_several(rows.selectExpr(*map(quote, self.key), "1 AS n"), self.key)
-            return marked(rows), Record(load_id=new_load_id(), start=0, end=end)
-        if end < last.end:
+            return marked(rows), Record(load_id=new_load_id(), start=0, end=end, table=table)
+        if end < last.end or (last.table is not None and source.replaced(last.table, last.end)):
             raise HistoryGone(
-                f"{self._source} is at version {end} but was read up to {last.end}: it is a different table now",
+                f"{self._source} is at version {end} and was read up to version {last.end}: it is a different table now",
                 hint="Load it again into an empty target with another metadata table.",
             )
         same = end == last.end
         rows = marked(source.at(end).limit(0)) if same else source.net(last.end + 1, end, self.key)
-        return rows, Record(load_id=new_load_id(), start=last.end, end=end, processed=same)
+        return rows, Record(load_id=new_load_id(), start=last.end, end=end, table=table, processed=same)
 
 
 class DeltaTimestampLoader(DeltaLoader):
@@ -282,7 +301,7 @@ class DeltaTimestampLoader(DeltaLoader):
         timestamp_column: a date, a timestamp with or without zone, or a text that sorts as its times do.
         primary_key: rows of the target are merged by it; appended without one.
         target: where `load` brings the rows.
-        table_name: what the target is called in the metadata table; by default its last part.
+        table_name: what the target is called in the metadata table; by default its whole path or name.
         from_timestamp, to_timestamp: inclusive bounds as text, in UTC for a column with zone.
         target_format: of a new target.
     """
@@ -352,6 +371,7 @@ class DeltaTimestampLoader(DeltaLoader):
             start=last.end if last else 0,
             end=end,
             last=cursor.latest(was, found[0]),
+            table=source.table(),
             processed=last is not None and not found[1],
         )
         if sink is not None and not record.processed:

@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.errors import DuplicateKeys, HistoryGone, TidegateError
 from tidegate.loaders import DeltaCDFLoader, DeltaTimestampLoader
+from tidegate.loaders._records import COLUMNS as RECORDED
 from tidegate.loaders._records import Records
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -160,13 +161,45 @@ def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
     source, goal = bench.path("source"), bench.path("target")
     create(bench, source)
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
+    # A metadata table of before, whose read did not note which table it was: it is believed once.
+    known = {name: kind for name, kind in RECORDED.items() if name != "source_id"}
+    columns = ", ".join(f"{name} {kind}" for name, kind in known.items())
+    sql(bench, f"CREATE TABLE delta.`{bench.path('metadata')}` ({columns}) USING delta")
+    read = f"'{source}', 0, 1, NULL, true, false, 'before', current_timestamp()"
+    sql(bench, f"INSERT INTO delta.`{bench.path('metadata')}` VALUES ({read})")
+    reader = DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col")
+    assert reader.read_data().count() == 0
 
     assert following(bench, source, goal).load().records == 1
     shutil.rmtree(source)
     create(bench, source)
+    for number in (2, 3):  # at a lower version, at the same one, and beyond
+        for refused in (following(bench, source, goal).load, reader.read_data):
+            with pytest.raises(HistoryGone, match="it is a different table now"):
+                refused()
+        sql(bench, f"INSERT INTO delta.`{source}` VALUES ({number}, 'a', 'new')")
     with pytest.raises(HistoryGone, match="it is a different table now"):
         following(bench, source, goal).load()
     assert target(bench, goal) == [(1, "a", "one")]
+
+
+def test_a_source_that_a_statement_replaced_is_followed(bench):
+    source, goal = bench.path("source"), bench.path("target")
+    for name in ("one", "two"):
+        values = f"SELECT 1L AS id_col, 'a' AS partition_col, '{name}' AS value_col"
+        sql(bench, f"CREATE OR REPLACE TABLE delta.`{source}` USING delta {FEED} AS {values}")
+        assert following(bench, source, goal).load().records == 1
+        assert target(bench, goal) == [(1, "a", name)]
+
+
+def test_sources_of_one_last_name_share_no_reads(bench):
+    for folder, rows in (("one", 2), ("two", 3)):
+        source = bench.path(f"{folder}/orders")
+        sql(bench, f"CREATE TABLE delta.`{source}` USING delta {FEED} AS SELECT id AS id_col FROM range({rows})")
+        reader = DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col")
+        assert reader.read_data().count() == rows
+        reader.confirm()
+    assert metadata(bench, "table_identifier") == [(bench.path("one/orders"),), (bench.path("two/orders"),)]
 
 
 def test_timestamps_fresh_and_unchanged(bench):
