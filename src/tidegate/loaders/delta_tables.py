@@ -283,7 +283,7 @@ class DeltaCDFLoader(DeltaLoader):
             return marked(rows), Record(load_id=new_load_id(), start=0, end=end, table=table)
         if end < last.end or (last.table is not None and source.replaced(last.table, last.end)):
             raise HistoryGone(
-                f"{self._source} is at version {end} and was read up to version {last.end}: it is a different table now",
+                f"{self._source} is at version {end} and was read up to {last.end}: it is a different table now",
                 hint="Load it again into an empty target with another metadata table.",
             )
         same = end == last.end

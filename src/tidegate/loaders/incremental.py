@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.position import Position
 from tidegate.loaders import _places as places
 from tidegate.loaders._applying import Checks, Load, LoadResult
-from tidegate.loaders._batches import Batch, key_of, new_rows
+from tidegate.loaders._batches import Batch, key_of, need_columns, new_rows, one_a_key
 from tidegate.loaders._folder import published
 from tidegate.loaders._manifest import Manifest
 from tidegate.loaders._sink import Sink
@@ -84,7 +85,10 @@ class IncrementalLoader:
     ) -> LoadResult:
         """Loads the rows of `select` that the target does not have: by key if there is one, else row by row.
 
+        Equal rows of one key are loaded once.
+
         Raises:
+            DuplicateKeys: rows of one key differ.
             TidegateError: nothing of this load is in the target, unless it says otherwise.
         """
         key = key_of(primary_key)
@@ -92,7 +96,9 @@ class IncrementalLoader:
         def batch(source: DataFrame, since: Position | None, sink: Sink) -> Batch:
             old = since.loaded_through if since else None
             rows = self.select(source, old)
-            return Batch(rows=new_rows(rows, sink.read(), key), key=key, watermark=self.watermark(rows, old))
+            need_columns(rows, key)
+            single = one_a_key(rows, Latest(key=key, order=())) if key else rows
+            return Batch(rows=new_rows(single, sink.read(), key), key=key, watermark=self.watermark(rows, old))
 
         return self._load(source_path, target_path, watermark_path, table_name, batch)
 

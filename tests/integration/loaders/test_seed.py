@@ -1,7 +1,9 @@
 """The calls that people have in their scripts, with the import line changed and nothing else."""
 
 import pytest
+from pyarrow import parquet
 
+from tidegate.errors import DuplicateKeys
 from tidegate.loaders import (
     CDCLoader,
     DeltaDiffLoader,
@@ -113,3 +115,13 @@ def test_a_watermark_of_ones_own(bench):
     result = loader.load(source, bench.path("target"), bench.marks)
     assert (result.records, result.old_watermark, result.new_watermark) == (1, "2", "3")
     assert bench.rows(loader, bench.path("target")) == [(1, 1), (1, 1), (2, 2), (3, 3)]
+
+
+def test_a_watermark_of_ones_own_with_a_key_loads_one_row_of_each(bench):
+    loader, target = CustomLoader(bench.spark), bench.path("target")
+    source = bench.write("source", "batch bigint, id bigint", (1, 1), (1, 1), (1, 2))
+    assert loader.load(source, target, bench.marks, primary_key="id").records == 2
+    bench.write("source", "batch bigint, id bigint", (2, 3), (3, 3))
+    with pytest.raises(DuplicateKeys, match="1 key .id. has several rows and other values"):
+        loader.load(source, target, bench.marks, primary_key="id")
+    assert sorted(parquet.read_table(target, columns=["id"]).column("id").to_pylist()) == [1, 2]
