@@ -5,7 +5,7 @@ Works with every kind of Spark session, and never depends on the order of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -141,10 +141,18 @@ def marked(rows: DataFrame, condition: str = "false") -> DataFrame:
 
 
 def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:
-    """The columns of `rows` of what is present, NULL for those it does not have."""
+    """The columns of `rows` of what is present, whatever case they are spelled in, NULL for those it does not have."""
+    known = spelled(present)
+    columns = ((known(name), name, kind) for name, kind in rows.dtypes)
     return present.selectExpr(
         *(
-            quote(name) if name in present.columns else f"CAST(NULL AS {kind}) AS {quote(name)}"
-            for name, kind in rows.dtypes
+            f"{f'CAST(NULL AS {kind})' if found is None else quote(found)} AS {quote(name)}"
+            for found, name, kind in columns
         )
     )
+
+
+def spelled(rows: DataFrame) -> Callable[[str], str | None]:
+    """Tells what a column is called in these rows: as given, or else in another case; None for no column."""
+    exact, known = set(rows.columns), {name.lower(): name for name in rows.columns}
+    return lambda name: name if name in exact else known.get(name.lower())

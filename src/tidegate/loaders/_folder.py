@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
+from tidegate.loaders._batches import aligned, spelled
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import FOLDER, Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
@@ -79,6 +80,8 @@ class Folder:
         self._manifest.need()
         last = self._last
         schema = ddl_of(rows) if last is None else self._widened(last, rows)
+        # Columns of a CSV file are read by their place.
+        rows = aligned(rows, self.spark.createDataFrame([], schema))
         self._publish(rows, last, last.folders if last else (), schema, position)
 
     def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
@@ -162,8 +165,10 @@ class Folder:
         return {match[0].strip("/") for file in files(self.spark, path) or () if (match := _LOADED.search(file))}
 
     def _widened(self, last: Entry, rows: DataFrame) -> str:
-        known = dict(published(self.spark, self.path, last).dtypes)
-        for name, kind in rows.dtypes:
+        there = published(self.spark, self.path, last)
+        known, called = dict(there.dtypes), spelled(there)
+        for given, kind in rows.dtypes:
+            name = called(given) or given
             if known.setdefault(name, kind) != kind:
                 raise SchemaRefused(
                     f"column {name!r} is {kind} now and {known[name]} in {self.path}",

@@ -13,7 +13,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
-from tidegate.loaders._batches import DELETED, Batch, aligned, key_of, need_columns, one_a_key
+from tidegate.loaders._batches import DELETED, Batch, aligned, key_of, need_columns, one_a_key, spelled
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders._sink import Sink
@@ -44,7 +44,7 @@ class DeltaDiffLoader(IncrementalLoader):
 
         The source is copied once, so that the comparison, the target and the answer come from the same rows. Values
         are compared, not hashes of them. The target's commit names the snapshot that it equals: a call that fails
-        leaves the last one in force.
+        leaves the last one in force. When the last snapshot lacks a column of the source, every row counts as changed.
 
         Rows: `inserts` and `updates` as they are now, `deletes` as they were; one a key. They stay readable until the
         call after the next.
@@ -78,9 +78,12 @@ class DeltaDiffLoader(IncrementalLoader):
         with handed_over(source) as written:
             written.write.mode("error").parquet(copy)
         wanted = one_a_key(spark.read.parquet(copy).distinct(), Latest(key=key, order=()))
-        was = wanted.limit(0) if last is None else aligned(spark.read.parquet(posixpath.join(folder, last)), wanted)
+        before = wanted.limit(0) if last is None else spark.read.parquet(posixpath.join(folder, last))
+        was, known = aligned(before, wanted), spelled(before)
+        # Of a column that the last extract lacked the target may hold values of one before.
+        unknown = any(known(name) is None for name in wanted.columns)
         others = [name for name in wanted.columns if name not in key]
-        found = dataframe_ops.differences(wanted, was, key=key, others=others)
+        found = dataframe_ops.differences(wanted, was, key=key, others=others, unknown=unknown)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
             empty(spark, copy)

@@ -184,8 +184,13 @@ def repeated_keys(rows: DataFrame, rule: Latest) -> int:
     return last.groupBy(*(quote(name) for name in rule.key)).count().where("count > 1").count()
 
 
-def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
+def differences(
+    wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str], unknown: bool = False
+) -> DataFrame:
     """What has to happen to `present` for it to become `wanted`, which holds one row a key.
+
+    Args:
+        unknown: `present` does not tell every value, so no row counts as equal.
 
     Rows: one a key that differs, the columns of `wanted`, `DELETED`, `TWICE` and `NEW`. DELETED is true for a key that
     `wanted` does not have, whose other columns are then NULL, TWICE for one that both have and `present` several times:
@@ -201,6 +206,7 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
         .drop(RANK)
     )
     equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
+    equal = "false" if unknown else equal
     twice = f"coalesce({_HERE} AND {_THERE} > 1, false)"
     differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR {twice} OR NOT ({equal})"
     both = new_rows.join(old_rows, on=list(key), how="full_outer").where(differs)

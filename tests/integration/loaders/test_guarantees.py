@@ -3,12 +3,13 @@
 import json
 import shutil
 import threading
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
 
+from support.lake import delta_rows
 from tidegate.core.plan import branch_prefix
 from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
 from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader, _delta
@@ -142,6 +143,24 @@ def test_the_targets_commit_wins_over_the_store_and_over_a_runner_that_comes_lat
     assert others == [1]
     assert sequence().records == 0
     assert [row[0] for row in bench.rows(IncrementalLoader(bench.spark), bench.path("target"))] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["csv", "delta"])
+def test_a_column_that_is_spelled_or_placed_otherwise_is_the_same_one(bench, kind):
+    target = bench.path("target")
+    source = bench.write("source", "id bigint, Name string, At date", (1, "a", date(2025, 1, 1)))
+    load(bench, source, "target", column="At", made={"target_format": kind})
+    rows = [(1, "a", date(2025, 1, 1)), (2, None, date(2025, 1, 1))]
+    source = bench.write("source", "id bigint, name string, At date", *rows, mode="overwrite")
+    assert [load(bench, source, "target", column="At").records for _ in range(2)] == [1, 0]
+    source = bench.write("source", "At date, id bigint", (date(2025, 1, 2), 3), mode="overwrite")
+    assert load(bench, source, "target", column="At").records == 1
+    if kind == "delta":
+        found = [tuple(row.values()) for row in delta_rows(target)]
+    else:
+        frame = IncrementalLoader(bench.spark).read(target)
+        found = [tuple(row) for row in frame.collect()]
+    assert sorted(found) == [*rows, (3, None, date(2025, 1, 2))]
 
 
 def test_two_runners_at_once_publish_once_and_plain_readers_see_no_leftover(bench):

@@ -93,6 +93,23 @@ def test_the_calls_of_scripts(bench):
     assert spark.read.parquet(bench.path("target")).count() == 2
 
 
+def test_an_extract_that_lacked_a_column_does_not_keep_old_values_of_it(bench):
+    wide, target = "id bigint, note string, v bigint", bench.path("target")
+
+    def detect(ddl, *rows):
+        source = bench.write("extract", ddl, *rows, mode="overwrite")
+        changes = DeltaDiffLoader(bench.spark).detect_changes(source, target, bench.path("snapshots"), "id")
+        return {kind: sorted(row["id"] for row in found.collect()) for kind, found in changes.items()}
+
+    detect(wide, (1, "a", 5), (2, "b", 6))
+    detect("id bigint, note string", (1, "A"), (2, "b"))
+    assert detect(wide, (1, "A", None), (2, "b", 6))["updates"] == [1, 2]
+    # Spelled in another case it is the same column.
+    assert detect("id bigint, NOTE string, V bigint", (1, "A", None), (2, "b", 7))["updates"] == [2]
+    rows = parquet.read_table(target, columns=["id", "note", "v"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [(1, "A", None), (2, "b", 7)]
+
+
 class CustomLoader(IncrementalLoader):
     """Files that arrived, whatever is in them; the script's own method is there, too."""
 
