@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.core.display import counted, done_by
-from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
+from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys, SchemaRefused
+from tidegate.formats.delta.staging import NO_VALUE
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
 
@@ -75,6 +76,20 @@ def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in key)
     problem = f"a NULL in their key ({', '.join(key)}); nothing was loaded"
     refuse(rows, missing, problem, "Correct them at the source, or use another `primary_key=`.")
+
+
+def need_kept(rows: DataFrame, partition_by: Sequence[str]) -> None:
+    """Raises SchemaRefused when a text would be read back as NULL, because the name of a folder holds it."""
+    kinds = dict(rows.dtypes)
+    for name in filter(None, map(spelled(rows), partition_by)):
+        lost = f"{quote(name)} IN ('', '{NO_VALUE}')" if kinds[name] == "string" else "false"
+        if any(dataframe_ops.count_if(rows, lost)):
+            raise SchemaRefused(
+                f"column {name!r} holds a text that the target would store as NULL, because it partitions the target; "
+                "nothing was loaded",
+                hint="Correct the value at the source, or load into a target without that `partition_by=`.",
+                column=name,
+            )
 
 
 def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:

@@ -17,7 +17,7 @@ from tidegate.formats.delta.log import Commit
 from tidegate.formats.delta.staging import NUMBER, USER_METADATA
 from tidegate.formats.delta.table import ancestors, position_of, user_metadata
 from tidegate.formats.shared.statements import merge
-from tidegate.loaders._batches import aligned
+from tidegate.loaders._batches import aligned, need_kept
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import Place, create, find
 from tidegate.loaders._sink import history_expired, missing, moved
@@ -107,7 +107,8 @@ class Delta:
         return self.spark.sql(f"SELECT * FROM {self.place.sql}") if self._exists() else None
 
     def append(self, rows: DataFrame, position: Position) -> None:
-        """Adds the rows; makes the table if it is not there. Raises PositionMoved."""
+        """Adds the rows; makes the table if it is not there. Raises PositionMoved, SchemaRefused."""
+        need_kept(rows, self._partitions())
         options = {**self._number("", position), "userMetadata": user_metadata(self.uid, position)}
         if self.place.table:
             self._create(rows)
@@ -119,7 +120,8 @@ class Delta:
                 writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
 
     def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
-        """Updates, inserts and deletes by key. Raises PositionMoved."""
+        """Updates, inserts and deletes by key. Raises PositionMoved, SchemaRefused."""
+        need_kept(rows.where(f"NOT {delete_if}"), self._partitions())
         self._create(rows.drop(delete_if))
         conf = {**self._number(NUMBER, position), USER_METADATA: user_metadata(self.uid, position)}
         columns = [name for name in rows.columns if name != delete_if]
@@ -151,6 +153,12 @@ class Delta:
     def _create(self, rows: DataFrame) -> None:
         if not self._exists():
             self.spark.sql(create(self.place.sql, "delta", rows, self.partition_by))
+
+    def _partitions(self) -> Sequence[str]:
+        if not self._exists():
+            return self.partition_by
+        columns: Sequence[str] = self.spark.sql(f"DESCRIBE DETAIL {self.place.sql}").collect()[0]["partitionColumns"]
+        return columns
 
     def _exists(self) -> bool:
         place = find(self.spark, self.place.where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
-from tidegate.loaders._batches import aligned, spelled
+from tidegate.loaders._batches import aligned, need_kept, spelled
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import FOLDER, Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
@@ -77,6 +77,7 @@ class Folder:
 
     def append(self, rows: DataFrame, position: Position) -> None:
         """Adds the rows in a folder of their own, then publishes it. Raises PositionMoved, SchemaRefused."""
+        need_kept(rows, self.partition_by)
         self._manifest.need()
         last = self._last
         schema = ddl_of(rows) if last is None else self._widened(last, rows)
@@ -85,10 +86,11 @@ class Folder:
         self._publish(rows, last, last.folders if last else (), schema, position)
 
     def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:
-        """Rewrites the whole target with the changes in it, then publishes that instead of what was there."""
+        """Rewrites the whole target with the changes, then publishes that. Raises PositionMoved, SchemaRefused."""
+        put = rows.where(f"NOT {quote(delete_if)}").drop(delete_if)
+        need_kept(put, self.partition_by)
         self._manifest.need()
         last = self._last
-        put = rows.where(f"NOT {quote(delete_if)}").drop(delete_if)
         if last is None:
             self._publish(put, None, (), ddl_of(put), position)
             return

@@ -34,6 +34,7 @@ class Sink(Protocol):
 
         Raises:
             PositionMoved: another load came in between; nothing of this one is in the target.
+            SchemaRefused: the target would not keep a text of the column that it is partitioned by.
         """
 
     def merge(self, rows: DataFrame, key: Sequence[str], delete_if: str, position: Position) -> None:

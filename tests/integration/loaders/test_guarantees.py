@@ -11,7 +11,15 @@ from pyarrow import parquet
 
 from support.lake import delta_rows
 from tidegate.core.plan import branch_prefix
-from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
+from tidegate.errors import (
+    CheckFailed,
+    ConfigError,
+    DuplicateKeys,
+    PositionMissing,
+    PositionMoved,
+    SchemaRefused,
+    TidegateError,
+)
 from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader, _delta
 from tidegate.loaders._applying import Checks
 from tidegate.loaders._manifest import Entry, Manifest
@@ -241,6 +249,24 @@ def test_checks_stop_a_load_before_anything_is_written(bench):
         with pytest.raises(error, match=said):
             load(bench, source, "target", made=made, **named)
         assert not (bench.folder / "target").exists()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_text_that_no_partition_keeps_is_refused_before_anything_is_written(bench, kind):
+    made = {"target_format": kind, "partition_by": ["name"]}
+    rows = [(1, "a", "2025-01-01 00:00:00"), (2, None, "2025-01-01 00:00:00")]
+    source = bench.write("source", ROWS, *rows)
+    for lost, key in (("", None), ("__HIVE_DEFAULT_PARTITION__", "id")):
+        bad = bench.write("bad", ROWS, (3, lost, "2025-01-01 00:00:00"), mode="overwrite")
+        for loads in (1, 2):
+            target = f"target{key}{loads}"
+            if loads == 2:
+                assert load(bench, source, target, made=made, primary_key=key).records == 2
+            before = sorted(bench.folder.glob(f"{target}/**/*.parquet"))
+            with pytest.raises(SchemaRefused, match="column 'name' holds a text that the target would store as NULL"):
+                load(bench, bad, target, made=made, primary_key=key)
+            assert sorted(bench.folder.glob(f"{target}/**/*.parquet")) == before
+            assert len(before) == (2 if loads == 2 else 0)
 
 
 def test_a_key_keeps_the_latest_row_and_csv_sources_are_read(bench):

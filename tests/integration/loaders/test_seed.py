@@ -139,6 +139,6 @@ def test_a_watermark_of_ones_own_with_a_key_loads_one_row_of_each(bench):
     source = bench.write("source", "batch bigint, id bigint", (1, 1), (1, 1), (1, 2))
     assert loader.load(source, target, bench.marks, primary_key="id").records == 2
     bench.write("source", "batch bigint, id bigint", (2, 3), (3, 3))
-    with pytest.raises(DuplicateKeys, match="1 key .id. has several rows and other values"):
+    with pytest.raises(DuplicateKeys, match=r"1 key .id. has several rows and other values"):
         loader.load(source, target, bench.marks, primary_key="id")
     assert sorted(parquet.read_table(target, columns=["id"]).column("id").to_pylist()) == [1, 2]
