@@ -238,10 +238,10 @@ class LatestEventsSpec:
         else:
             none = f"CAST(NULL AS string) AS {APPLIED}"
             rows = rows.selectExpr("*", none, f"false AS {WAS_DELETED}", f"{_NO_MAP} AS {KNOWN}")
-        deleted, since = f"coalesce({WAS_DELETED}, false)", f"coalesce({APPLIED}, '')"
+        # A row of a key that had ended was put there by a repair.
+        deleted, since = f"(coalesce({WAS_DELETED}, false) AND {_HERE} IS NULL)", f"coalesce({APPLIED}, '')"
         orders = [
-            f"CASE WHEN {_HERE} AND NOT {deleted} THEN coalesce(try_element_at({KNOWN}, {string(name)}), {since}) END "
-            f"AS o{number}"
+            f"CASE WHEN {_HERE} THEN coalesce(try_element_at({KNOWN}, {string(name)}), {since}) END AS o{number}"
             for number, name in enumerate(self.others)
         ]
         younger = "true"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ORDERED = f"coalesce({META}log_order, '')"
 """The order of an event; one that was kept before orders were comes before all others."""
+BEHIND = "  "
+"""What an order gets behind it for a row that was read after its event: it sorts before every later event. One blank
+already tells a history of an end."""
 LACKS = f"coalesce(from_json({META}lacks, 'array<string>'), array())"
 _MINE, _BEST = f"{META}mine", f"{META}best"
 _NEWER, _TURN = f"{META}newer", f"{META}turn"
@@ -72,15 +75,15 @@ def by_event(  # noqa: PLR0913 - what was applied, and by what
     else:
         joined = rows.join(applied.selectExpr(*keys, APPLIED, KNOWN), on=list(key), how="left")
     each = f"PARTITION BY {WAITS}, {names(key)}"
-    complete = f"CASE WHEN {META}lacks IS NULL THEN {ORDERED} END"
+    read_in_bulk = f"{META}load = {number} AND {ORDERED} <= {string(floor)}" if floor is not None else "false"
+    complete = f"CASE WHEN {META}lacks IS NULL AND NOT ({read_in_bulk}) THEN {ORDERED} END"
     same = f"{each}, {ORDERED}, {whole}, {META}lacks ORDER BY {META}load DESC"
     marked = joined.selectExpr(
         "*", f"max({complete}) OVER ({each}) AS {_NEWER}", f"row_number() OVER ({same}) AS {_TURN}"
     )
     fills = f"exists(map_keys({KNOWN}), c -> {ORDERED} > element_at({KNOWN}, c) AND NOT array_contains({LACKS}, c))"
     older = [f"({ORDERED} <= {APPLIED} AND NOT coalesce({fills}, false))", f"{ORDERED} < {_NEWER}", f"{_TURN} > 1"]
-    if floor is not None:
-        older.append(f"({META}load = {number} AND {ORDERED} <= {string(floor)})")
+    older.append(f"({read_in_bulk})")
     if emptied is not None:
         older.append(f"{ORDERED} <= {string(emptied)}")
     placed = " AND ".join([f"{META}row IS NOT NULL", *(f"{name} IS NOT NULL" for name in keys)])
@@ -190,6 +193,22 @@ def still_current(
 def with_lacks(rows: DataFrame) -> DataFrame:
     """The rows with the columns whose values an event does not carry, so that no rule asks for them."""
     return rows.selectExpr("*", f"{LACKS} AS {UNKNOWN}")
+
+
+def after_events(rows: DataFrame, fence: Fence, *, key: Sequence[str]) -> DataFrame:
+    """Rows read from the table that a log is of, with the `ORDER` directly behind what was applied of their keys."""
+    keys = [quote(name) for name in key]
+    wanted = rows.selectExpr(*keys).distinct()
+    if fence.events is not None:  # of a history
+        found = fence.events(wanted).selectExpr(*keys, f"{dataframe_ops.ORDER} AS {APPLIED}")
+    elif fence.records is not None:
+        found = fence.records(wanted).selectExpr(*keys, APPLIED)
+    else:
+        found = wanted.selectExpr(*keys, f"CAST(NULL AS string) AS {APPLIED}")
+    last = found.groupBy(*keys).agg({APPLIED: "max"}).withColumnRenamed(f"max({APPLIED})", APPLIED)
+    behind = f"greatest(coalesce({APPLIED}, {string(fence.horizon or '')}), {string(fence.floor or '')})"
+    joined = rows.join(last, on=list(key), how="left")
+    return joined.selectExpr("*", f"concat({behind}, '{BEHIND}') AS {dataframe_ops.ORDER}").drop(APPLIED)
 
 
 def as_events(rows: DataFrame, columns: Sequence[str]) -> DataFrame:

@@ -107,6 +107,18 @@ def test_columns_that_an_event_does_not_carry(fold):
     ]
 
 
+def test_a_row_that_a_repair_put_back_after_the_end_of_its_key_counts(fold):
+    folded, given = fold(
+        [put(1, "4", "new", JUNK), end(2, "4"), put(2, "5", "new", JUNK), put(3, "1", "late", JUNK)],
+        records=[(key, "2", True, None) for key in (1, 2, 3)],
+        present=[(key, "old", "long") for key in (1, 2, 3)],
+    )
+    assert told(folded.by_column(given)) == [
+        (1, "new", "long", False, "4", {"b": "2"}),
+        (2, "new", None, False, "5", {"b": "4"}),
+    ]
+
+
 def test_an_event_that_empties_the_table(fold):
     present = [(1, "a", "b"), (2, "a", "b"), (3, "a", "b"), (4, "a", "b")]
     records = [(2, "3", False, None), (3, "9", False, None)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tidegate.core.batch import Fence
 from tidegate.core.schema import INT, Column, Schema
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.spark import dataframe_ops, quarantined_rows, validation
@@ -123,6 +124,24 @@ def test_of_each_key_the_last_event_waits_and_those_with_a_value_that_is_missing
     assert 0 < len(expected) < len(kept)
     alone = quarantined_rows.by_event(rows, None, key=["id"], number=4, whole=WHOLE)
     assert len(waits(alone)) > len(expected)
+
+
+def test_a_row_that_was_read_of_a_table_stands_directly_behind_what_was_applied_of_its_key(spark):
+    known = spark.createDataFrame([(1, "30"), (2, "3")], f"id int, {APPLIED} string")
+    rows = spark.createDataFrame([(1,), (2,), (3,), (None,)], "id int")
+    for horizon, floor, expected in ((None, None, ("30", "3", "", "")), ("4", "31", ("31", "31", "4", "4"))):
+        fence = Fence(records=lambda _: known, horizon=horizon, floor=floor)
+        found = quarantined_rows.after_events(rows, fence, key=["id"]).collect()
+        orders = {row["id"]: row[dataframe_ops.ORDER] for row in found}
+        assert [orders[key].rstrip() for key in (1, 2, 3, None)] == list(expected)
+        assert all(last < orders[key] < f"{last} 0" for key, last in zip((1, 2, 3, None), expected, strict=True))
+
+
+def test_an_event_that_counts_no_more_supersedes_nothing(spark):
+    """It came again, after rows were read in bulk and a repair found another one of its key."""
+    rows = unpacked(spark, [Kept(load=3, key=1, order="  "), Kept(load=4, key=1, order="02")])
+    found = quarantined_rows.by_event(rows, None, key=["id"], number=4, whole=WHOLE, floor="03")
+    assert waits(found) == [(3, 1, None, 0)]
 
 
 def test_a_version_that_is_gone_ends_and_one_that_is_read_again_waits_once(spark):

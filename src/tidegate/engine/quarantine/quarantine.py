@@ -17,6 +17,7 @@ from tidegate.core.quarantine import COLUMNS, Superseding, quarantine_of, uid_of
 from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
+from tidegate.engine import event_fence
 from tidegate.engine.context import RunContext
 from tidegate.engine.publish import SideTable
 from tidegate.engine.quarantine.superseded import Load, how, left, one_a_key
@@ -194,14 +195,18 @@ def release_deleted_keys(
 def _added_rows(stream: Stream, load: Load) -> DataFrame:
     """The rows that the load adds."""
     from tidegate.core.log import UNKNOWN  # noqa: PLC0415 - as above
-    from tidegate.spark import dataframe_ops, validation  # noqa: PLC0415 - as above
+    from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - as above
 
     plan, effect = load.plan, load.plan.changes.effect
-    order = dataframe_ops.ORDER if UNKNOWN in load.read.columns else None
+    read = load.read
+    order = dataframe_ops.ORDER if UNKNOWN in read.columns else None
     if isinstance(effect, Mirror) and effect.log is not None:
         order = Spark().string(effect.log.floor or "")  # rows read in bulk are older than any event that counts
+    elif isinstance(effect, Mirror) and stream.strategy.applies_events:
+        fence = event_fence.remembered(stream, read.sparkSession, plan).fence()
+        read, order = quarantined_rows.after_events(read, fence, key=plan.key), dataframe_ops.ORDER
     each = how(stream, load) in (Superseding.EVENT, Superseding.VERSION, Superseding.NOTHING)
-    return validation.bad(load.read, row_text(plan.columns), load.rule, _stamp(plan), log_order=order, each=each)
+    return validation.bad(read, row_text(plan.columns), load.rule, _stamp(plan), log_order=order, each=each)
 
 
 def _stamp(plan: LoadPlan) -> tuple[str, str, str]:
