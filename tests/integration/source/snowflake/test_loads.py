@@ -109,6 +109,7 @@ def test_a_range_is_loaded_once_more(snowflake_server, workspace, spark) -> None
         done = project.backfills.start("orders", Request(begin="2025-01-02", end="2025-01-03", chunk=1, parallel=1))
     assert done.status is Progress.DONE
     assert held(workspace) == [(1, "a"), (2, "changed"), (3, None)]
+    assert load(workspace, spark) == ("loaded", True), "what the lookback holds is compared once more"
     assert load(workspace, spark)[0] == "unchanged"
 
 
