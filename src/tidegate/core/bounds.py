@@ -12,7 +12,7 @@ STEPS = tuple(
     timedelta(microseconds=each)
     for each in (
         *(3_600_000_000 * hours for hours in (24, 12, 6, 1)),
-        *(60_000_000 * minutes for minutes in (30, 15, 10, 5, 1)),
+        *(60_000_000 * minutes for minutes in (15, 10, 5, 1)),
         *(1_000_000 * seconds for seconds in (30, 15, 10, 5, 1)),
         *(10**power for power in range(5, -1, -1)),
     )

@@ -92,10 +92,11 @@ def run_streams(
 
 def _expects_much(streams: Sequence[Stream], context: RunContext) -> bool:
     """Whether one of the streams is to be read whole, or moved many rows the last time."""
+    if context.reads_everything:
+        return True
     uids = [stream.uid for stream in streams]
     last = context.registry.ask(lambda connection: recent.last_successes(connection, uids))
-    known = all(uid in last and (last[uid].get("rows_read") or 0) < SMALL_ROWS for uid in uids)
-    return context.reads_everything or not known
+    return any(uid not in last or (last[uid].get("rows_read") or 0) >= SMALL_ROWS for uid in uids)
 
 
 def run_stream(

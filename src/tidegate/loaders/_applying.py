@@ -224,9 +224,8 @@ def _advances(batch: Batch, since: Position | None) -> bool:
     """Whether a position without new rows is worth a commit."""
     if since is None:
         return batch.watermark is not None
-    return batch.watermark != since.loaded_through or any(
-        since.state.get(name) != value for name, value in batch.state.items()
-    )
+    known = {name: since.state.get(name) for name in batch.state}
+    return batch.watermark != since.loaded_through or known != dict(batch.state)
 
 
 def _schema(batch: Batch | None, sink: Sink) -> StructType:

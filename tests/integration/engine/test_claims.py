@@ -64,9 +64,7 @@ def test_rows_that_went_back_with_the_position_are_found(items, strategy):
     """A row changes without a word and back again; the table has seen the one, and the position knows the other."""
     items.write(strategy)
     items.run()
-    items.run(
-        "update items set value = 'wrong' where id = 1", "insert into items values (3, 'c', '2025-01-10 11:00:00')"
-    )
+    items.run("update items set value = 'wrong' where id = 1", THIRD)
     assert items.equal()
     items.shop.sql("update items set value = 'a' where id = 1", "delete from items where id = 3")
     with items.workspace.project(items.spark) as project:
