@@ -60,7 +60,7 @@ class CDCLoader(IncrementalLoader):
 
         The target keeps the events' columns without the operation: the sequence number of the last event that was
         applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks, and counts only
-        if the target's own commits name it: not after a load that failed, nor in a target that was made anew.
+        if the target's own commits name it: not after a load that failed, nor in a target that was recreated.
 
         Args:
             cdc_source_path: events, each with INSERT, UPDATE or DELETE (in any case) and a whole number that grows.

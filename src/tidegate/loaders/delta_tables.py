@@ -253,7 +253,7 @@ class DeltaCDFLoader(DeltaLoader):
         Rows: one a key, the source's columns and `__tidegate_gone`, true for a key that is no longer there.
 
         Raises:
-            HistoryGone: the source's history does not reach back to the last read, or it was made anew since.
+            HistoryGone: the source's history does not reach back to the last read, or it was recreated since.
             DuplicateKeys: the source holds several rows of a key.
         """
         return self._read()

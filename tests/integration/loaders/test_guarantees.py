@@ -109,7 +109,7 @@ def test_deleted_keys_are_those_of_the_targets_own_commits(bench):
     with pytest.raises(CheckFailed, match="more than max_rows=0"):
         apply("one/orders", (2, None, "DELETE", 20), max_rows=0)
     assert apply("one/orders", (2, "c", "UPDATE", 15)) == [(2, "c")]
-    # The target is made anew, from a log that counts from the start.
+    # The target is recreated, from a log that counts from the start.
     shutil.rmtree(bench.path("one"))
     assert apply("one/orders", (1, "new", "INSERT", 1), (3, "new", "INSERT", 1)) == [(1, "new"), (3, "new")]
 
