@@ -46,6 +46,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
         work, changes = detected.work, detected.changes
         if changes is None:
             return outcome.unchanged(work)
+        work = delete_guard.knowing_rows(work)
         delete_guard.guard(work, changes)
         if changes.grouping is None:
             return _load(work, changes, lease)
@@ -54,6 +55,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
 
 def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
     work.context.sessions.launch(small=read.is_small(work, changes))
+    work = delete_guard.knowing_rows(work)
     planned = plan.plan(work, changes, save=work.context.save)
     kind = "load" if changes.grouping is None else "load_partition"
     labels = [part.label for part in planned.plan.changes.slices]
@@ -78,8 +80,8 @@ def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
     Beside the stages the source is asked for what verification compares, while Spark starts and reads; the table is
     opened while rows are read; and what a log's events need later is kept while rows are written.
     """
-    if empty_source.is_creation(planned.plan):
-        return _create(work, planned, lease)
+    if empty_source.has_none(planned.plan):
+        return _without_rows(work, planned, lease)
     warm = work.context.sessions.started
     with ExitStack() as held:
         expected = held.enter_context(verify.asking(work, planned))
@@ -93,7 +95,7 @@ def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
     return advance.advance(work, planned, written.checked, verdict, receipt, warm=warm)
 
 
-def _create(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
+def _without_rows(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
     """The table without a row, and a commit with its position: there is nothing to check or compare."""
     warm = work.context.sessions.started
     with ExitStack() as held:
@@ -102,7 +104,10 @@ def _create(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult
             lease.check()
             staging = opened()
             nothing = dataframe_ops.completed(session.range(0).select(), planned.plan.table)
-            staging.append(nothing)
+            if planned.plan.deletes.reset is None:
+                staging.append(nothing)
+            else:
+                staging.overwrite(nothing)
         receipt = advance.publish(work, planned, staging, lease)
     checked, verdict = Checked(frame=nothing, rows=0), Verdict(equal=None, rows=0)
     return advance.advance(work, planned, checked, verdict, receipt, warm=warm)

@@ -257,6 +257,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     """
     stream, context = work.stream, work.context
     missing = len(difference.extra) + difference.extra_rows
+    work = delete_guard.knowing_rows(work) if missing else work
     delete_guard.guard_repair(work, source_rows=difference.source_rows, missing=missing)
     keys = (*difference.missing, *difference.changed, *difference.extra)
     named = comparison.named_by(stream, work.probe.schema())

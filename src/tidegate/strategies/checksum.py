@@ -214,6 +214,13 @@ class Checksum(Strategy):
             if fence is None or _within(part, fence)
         )
 
+    def refreshing(self, since: Position) -> Checksum:
+        """The same strategy without its lookback: it compares all rows that the table is to hold."""
+        begin = begin_of(since.state)
+        if begin is None or self.method is not Method.BY_DATE or begin["column"] != self.column:
+            return replace(self, lookback=None)
+        return replace(self, lookback=begin["value"][:10].replace("-", ""))
+
     def unlimited(self) -> Checksum:
         """The same strategy without the limit of `max_rows`."""
         return replace(self, max_rows=LARGEST)
@@ -362,9 +369,8 @@ def _begin(since: Position | None, fence: Partition | None) -> dict[str, Any]:
     if fence is None or (since is not None and before is None):
         return {}
     now = {"column": fence.column, "value": fence.low}
-    if before is None or (before["column"] == fence.column and now["value"] < before["value"]):
-        return {BEGIN: now}
-    return {BEGIN: before}
+    earlier = before is None or (before["column"] == fence.column and now["value"] < before["value"])
+    return {BEGIN: now if earlier else before}
 
 
 def _within(part: Slice, fence: Partition) -> bool:

@@ -89,6 +89,11 @@ class Sequence(Strategy):
         value: str | None = state.get("value")
         return value
 
+    def check_position(self, since: Position, probe: Probe) -> None:
+        """The source has to go on from where this strategy left it."""
+        check_owner(since, self.kind, self.cursor)
+        check_continues(since, probe)
+
     def detect(
         self,
         probe: Probe,
@@ -96,12 +101,10 @@ class Sequence(Strategy):
         kept: Ledger | None = None,  # noqa: ARG002 - a cursor is all there is to compare
     ) -> ChangeSet | None:
         """The rows after the position up to the safe bound; None when there are none."""
-        if since is not None:
-            check_owner(since, self.kind, self.cursor)
-        value: str | None = since.state["value"] if since else None
         edge = probe.edge()
         if since is not None:
-            check_continues(since, probe)
+            self.check_position(since, probe)
+        value: str | None = since.state["value"] if since else None
         self._check_numbers(value, edge)
         self._check_nulls(probe)
         if since is not None and value is not None:

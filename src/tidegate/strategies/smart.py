@@ -172,6 +172,11 @@ class Smart(Strategy):
         """The version that was loaded, if the source keeps versions; otherwise partitions, or rows up to a value."""
         return loaded_version(since, probe) or compared_partitions(since) or Strategy.covers(self, since, probe)
 
+    def check_position(self, since: Position, probe: Probe) -> None:
+        """The source has to go on from where this strategy left it."""
+        check_owner(since, self.kind, self.cursor)
+        check_continues(since, probe)
+
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The changes found by the cheapest correct method; None if nothing changed and no comparison is due.
 
@@ -185,8 +190,7 @@ class Smart(Strategy):
         run = _Run(probe=probe, since=since, kept=kept, new=new)
         if since is None:
             return self._whole(LoadMethod.FULL, run, why="nothing has been loaded yet")
-        check_owner(since, self.kind, self.cursor)
-        check_continues(since, probe)
+        self.check_position(since, probe)
         due = self.column is not None and self._due(since, probe.now())
         if new is None and not due:
             return None

@@ -63,6 +63,11 @@ class SnapshotDiff(Strategy):
         """The version that was loaded, where the source keeps versions; else every row."""
         return loaded_version(since, probe) or Strategy.covers(self, since, probe)
 
+    def check_position(self, since: Position, probe: Probe) -> None:
+        """The source has to be the one that this strategy loaded, at whatever state."""
+        check_owner(since, self.kind, self.cursor)
+        check_same_source(since, probe)
+
     def detect(
         self,
         probe: Probe,
@@ -71,8 +76,7 @@ class SnapshotDiff(Strategy):
     ) -> ChangeSet | None:
         """Everything, to be compared; None where version or fingerprint is the one that was loaded."""
         if since is not None:
-            check_owner(since, self.kind, ())
-            check_same_source(since, probe)
+            self.check_position(since, probe)
         self._check_columns(probe)
         version = probe.version()
         loaded: Mapping[str, Any] = since.state if since else {}

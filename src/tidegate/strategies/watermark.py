@@ -143,6 +143,11 @@ class Watermark(Strategy):
         value: str | None = state.get("value")
         return value
 
+    def check_position(self, since: Position, probe: Probe) -> None:
+        """The source has to go on from where this strategy left it."""
+        check_owner(since, self.kind, self.cursor)
+        check_continues(since, probe)
+
     def detect(
         self,
         probe: Probe,
@@ -152,8 +157,7 @@ class Watermark(Strategy):
         """The rows after the position up to the safe bound, and what differs of the lookback window."""
         edge = probe.edge()
         if since is not None:
-            check_owner(since, self.kind, self.cursor)
-            check_continues(since, probe)
+            self.check_position(since, probe)
         state: Mapping[str, Any] = since.state if since else {}
         value: str | None = state.get("value")
         self._check_clock(value, edge)

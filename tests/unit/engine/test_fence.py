@@ -21,6 +21,7 @@ from tidegate.core.position_state import FENCE, WHOLE
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events, planner
+from tidegate.engine.context import FULL_REFRESH
 from tidegate.engine.events import Journal
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stages import detect
@@ -194,8 +195,11 @@ def work(answer, **context):
     return SimpleNamespace(
         stream=replace(STREAM, strategy=strategy),
         probe=None,
-        context=SimpleNamespace(reads_everything=everything, **{"resync": False, "full_refresh": False, **context}),
-        recovered=SimpleNamespace(vouched=position(4, 2)),
+        context=SimpleNamespace(
+            reads_everything=everything,
+            **{"resync": False, "full_refresh": False, "asked_by": FULL_REFRESH, **context},
+        ),
+        recovered=SimpleNamespace(vouched=position(4, 2), loaded=position(4, 2)),
         journal=Journal(stream="s"),
     )
 

@@ -61,6 +61,16 @@ class Strategy(Protocol):
             kept: the partitions as they were loaded, if the registry has them and the position vouches for them.
         """
 
+    def check_position(self, since: Position, probe: Probe) -> None:
+        """Raises where a load must not go on from the position.
+
+        By default it may: a strategy that makes the table equal to its source does so whatever was loaded before.
+
+        Raises:
+            ConfigError: another strategy or other columns wrote the position.
+            HistoryGone: the source is another one, or an older state of the same.
+        """
+
     def unchanged(self, since: Position) -> str:  # noqa: ARG002 - by default there is nothing to add
         """Why `detect` found nothing after that position, for people."""
         return "nothing changed"
@@ -100,6 +110,10 @@ class Strategy(Protocol):
     def event_rules(self) -> EventRules:
         """How events are applied, for a strategy that `applies_events`."""
         return EventRules()
+
+    def refreshing(self, since: Position) -> Strategy:  # noqa: ARG002 - by default every load may see every row
+        """The same strategy for a load that reads every row of the table at that position again."""
+        return self
 
     def learned(self, cost_history: CostHistory) -> Strategy:  # noqa: ARG002 - by default nothing is learned
         """The same strategy with the costs of earlier loads, for one that `learns`."""

@@ -5,9 +5,12 @@ An empty source never empties a table without permission.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.display import counted, done_by
 from tidegate.core.policies.deletes import ALL_OF_THEM
+from tidegate.core.position_state import is_of_empty_table
 from tidegate.core.slices import Everything
 from tidegate.engine.context import LoadContext
 from tidegate.engine.reconcile import holds_rows
@@ -69,6 +72,18 @@ def guard_repair(work: LoadContext, *, source_rows: int, missing: int) -> None:
         )
 
 
+def knowing_rows(work: LoadContext) -> LoadContext:
+    """The same load with the number of the table's rows, where a limit needs it and the table's metadata has none."""
+    stream, table = work.stream, work.recovered.table
+    if table.rows is not None or work.context.allow_deletes or stream.policies.deletes.most(0) is None:
+        return work
+    if not holds_rows(table):
+        return work
+    with work.session(small=True) as session:
+        rows = stream.format.read(session, stream.target, table.snapshot).count()
+    return replace(work, recovered=replace(work.recovered, table=replace(table, rows=rows)))
+
+
 def _record(work: LoadContext, command: str) -> None:
     change = ("DELETES GUARDED", "DELETES ALLOWED")
     work.context.registry.record(work.stream.uid, change, reason=f"{command} --allow-deletes")
@@ -84,6 +99,8 @@ def limit(work: LoadContext) -> int | None:
 
 def _emptied(work: LoadContext, changes: ChangeSet, known: int | None) -> bool:
     """Whether the source has no row any more, or none of the files that were loaded and no other."""
+    if is_of_empty_table(changes.state):
+        return True
     if any(part.file is not None for part in changes.parts):
         return not changes.observed.skipped and all(part.action is Action.DELETE for part in changes.parts)
     return known == 0 and not work.probe.stats(Everything()).rows

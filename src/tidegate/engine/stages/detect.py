@@ -98,7 +98,10 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
         kept, strategy = _kept(work, since), stream.strategy
         if strategy.learns:
             strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
+        if work.context.reads_everything and work.recovered.loaded is not None:
+            strategy = strategy.refreshing(work.recovered.loaded)
         changes = _renewed(work, strategy.detect(probe, since, kept))
+        _refuse_another_source(work, new_columns)
         grouping = changes.grouping if changes else None
         if grouping is not None and since is not None and method_of(since.state) != grouping.to_dict():
             kept = None  # of partitions that were cut another way
@@ -117,7 +120,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             _need_mirror(work, changes)
         if changes is not None and new_columns:
             changes = column_backfill.filled(changes, new_columns)
-        changes = empty_source.creation(work) if changes is None else changes
+        changes = empty_source.without_rows(work) if changes is None else changes
         versions = stream.writer.versions
         if changes is not None and versions is not None and versions.moment(()) is not None:
             changes = _in_order(changes)
@@ -132,6 +135,20 @@ def _renewed(work: LoadContext, changes: ChangeSet | None) -> ChangeSet | None:
         return changes
     notes = changes.notes if context.asked_by == FULL_REFRESH else (*changes.notes, context.asked_by)
     return replace(changes, reason=f"every row is read again: {context.asked_by}", notes=notes)
+
+
+def _refuse_another_source(work: LoadContext, new_columns: tuple[str, ...]) -> None:
+    """Refuses to read every row of another source again where no person asked for it, but the source's columns.
+
+    After the strategy has looked: some bounds can be asked for only before the source's snapshot is taken.
+
+    Raises:
+        ConfigError, HistoryGone: as of a load that continues from the position.
+    """
+    context, loaded = work.context, work.recovered.loaded
+    asked = context.asked_by == FULL_REFRESH if context.reads_everything else not new_columns
+    if loaded is not None and not asked:
+        work.stream.strategy.check_position(loaded, work.probe)
 
 
 def _in_order(changes: ChangeSet) -> ChangeSet:
