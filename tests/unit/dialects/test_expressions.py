@@ -234,3 +234,14 @@ def test_names_and_texts_never_become_syntax(dialect) -> None:
 
 def test_backslashes_of_postgresql_do_not_depend_on_a_setting() -> None:
     assert Postgresql().literal(TEXT, "a\\'b") == " E'a\\\\''b'"
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 1999])
+def test_a_row_of_many_columns_is_one_text(count: int) -> None:
+    texts = [f"t{number}" for number in range(count)]
+    together = Sqlite().concat([f"'{text}'" for text in texts])
+    with sqlite3.connect(":memory:") as connection:  # it takes no expression that is nested more than 1,000 times
+        assert connection.execute(f"SELECT {together}").fetchone() == ("".join(texts),)
+    connection.close()
+    depth = max(together[:place].count("(") - together[:place].count(")") for place in range(len(together)))
+    assert depth <= 7

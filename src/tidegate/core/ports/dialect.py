@@ -306,15 +306,13 @@ class Dialect(SelectForms, Protocol):
         return None
 
     def truncated(self, sql: str, kind: Type, characters: int) -> tuple[str, Type] | None:  # noqa: ARG002 - as above
-        """A value that is cheaper to group by than that many characters of the canonical text, and its type.
-
-        Its text begins with the same characters. None where nothing is cheaper.
-        """
+        """What is cheaper to group by than the text's first characters, with which it begins, and its type; or None."""
         return None
 
     def concat(self, texts: Sequence[str]) -> str:
         """Texts, none of them NULL, one after the other; what does not fit is an error, never a shorter text."""
-        return " || ".join(texts)
+        half = len(texts) // 2  # by halves, for each operator copies what stands before it
+        return " || ".join(texts) if half < 16 else f"({self.concat(texts[:half])}) || ({self.concat(texts[half:])})"
 
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text, or all of a shorter one."""
