@@ -61,7 +61,7 @@ class Strategy(Protocol):
             kept: the partitions as they were loaded, if the registry has them and the position vouches for them.
         """
 
-    def check_position(self, since: Position, probe: Probe) -> None:
+    def check_position(self, since: Position, probe: Probe) -> None:  # noqa: ARG002 - by default it may be any
         """Raises where a load must not go on from the position.
 
         By default it may: a strategy that makes the table equal to its source does so whatever was loaded before.
@@ -70,6 +70,7 @@ class Strategy(Protocol):
             ConfigError: another strategy or other columns wrote the position.
             HistoryGone: the source is another one, or an older state of the same.
         """
+        return
 
     def unchanged(self, since: Position) -> str:  # noqa: ARG002 - by default there is nothing to add
         """Why `detect` found nothing after that position, for people."""
