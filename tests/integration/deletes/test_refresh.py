@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tidegate.core.policies.deletes import Deletes, Detect
-from tidegate.core.schema import BIGINT, TIMESTAMP, Column, Schema
+from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.strategies.watermark import Watermark
 from tidegate.testing import MemoryProject, MemorySource
 from tidegate.testing.format import MemoryFormat
@@ -57,8 +58,8 @@ class Uncounted(MemoryFormat):
 
 
 def test_a_limit_counts_the_rows_that_no_metadata_counts(spark: Any):
-    columns = (Column(name="id", type=BIGINT, nullable=False), Column(name="at", type=TIMESTAMP))
-    rows = [{"id": number, "at": f"2025-01-01 00:00:{number:02}.000000"} for number in range(40)]
+    columns = (Column(name="id", type=BIGINT, nullable=False), Column(name="at", type=TIMESTAMPTZ))
+    rows = [{"id": number, "at": datetime(2025, 1, 1, 0, 0, number, tzinfo=UTC)} for number in range(40)]
     source = MemorySource(schema=Schema(columns=columns), rows=rows, key=("id",))
     parts = {"source": source, "strategy": Watermark(column="at"), "writer": Merge(), "spark": spark, "key": ("id",)}
     with MemoryProject(**parts, lake=Uncounted(), deletes=Deletes(detect=Detect.KEY_DIFF)) as project:
