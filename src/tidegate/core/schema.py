@@ -119,6 +119,7 @@ class Column:
         native: that word; None where it is not known.
         ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; None for nothing.
         comment: what the source says of it; no part of what makes two columns differ.
+        as_text: its values are of another type at the source, where they sort differently than their texts.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Column:
     native: str | None = None
     ident: str | None = field(default=None, compare=False)
     comment: str = field(default="", compare=False)
+    as_text: bool = field(default=False, compare=False)
 
     @property
     def label(self) -> str:

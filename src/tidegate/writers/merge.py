@@ -5,6 +5,7 @@ Never passes two rows with the same key to a format.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,9 @@ from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteH
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.ports.writer import Writer
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.core.yaml_text import mapped
+from tidegate.errors import SchemaRefused
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed, without_older
@@ -52,6 +56,25 @@ class Merge(Writer):
     deletes_by_key: ClassVar[bool] = True
 
     order_by: tuple[str, ...] = ()
+
+    def added(self, columns: Schema, cursor: Sequence[str]) -> tuple[Column, ...]:  # noqa: ARG002 - it orders nothing here
+        """No columns of its own.
+
+        Raises:
+            SchemaRefused: `order_by` names a column whose values sort differently as the texts that the table keeps.
+        """
+        for name in self.order_by:
+            found = columns.find(name)
+            if found is not None and (found.as_text or found.type.kind is Kind.JSON):
+                stated = mapped({name: "decimal(38,9)"})
+                raise SchemaRefused(
+                    f"write: merge cannot order rows by {name}: it is {found.label} at the source and kept as text, "
+                    "which sorts differently, as '10' comes before '9'",
+                    hint=f"If it holds numbers that fit, read them as such: `source: {{columns: {stated}}}`; else "
+                    "order by another column, or cast it in a `query:`.",
+                    column=name,
+                )
+        return ()
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The cheapest mode that the facts prove right, with the reason in one sentence."""

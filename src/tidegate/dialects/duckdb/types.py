@@ -63,7 +63,10 @@ def column_of(name: str, native: tuple[str, bool], override: str | None) -> Colu
             column=name,
         )
     kind = types.TEXT if override is not None else type_of(word)
-    return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
+    if kind is None:
+        return word
+    as_text = kind == types.TEXT and word != "VARCHAR"
+    return Column(name=name, type=kind, nullable=nullable, native=word, as_text=as_text)
 
 
 def type_of(native: str) -> Type | None:

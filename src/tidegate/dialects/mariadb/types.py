@@ -68,10 +68,13 @@ def column_of(name: str, native: Native, override: str | None) -> Column | str:
     kind, label = _type(native)
     nullable = not native.flags & NOT_NULL
     if override is not None:
-        return Column(
-            name=name, type=_stated(name, kind, label, override), nullable=nullable, native=f"{label}{STATED}"
-        )
-    return label if kind is None else Column(name=name, type=kind, nullable=nullable, native=label)
+        kind = _stated(name, kind, label, override)
+    elif kind is None:
+        return label
+    # A time may have a sign, and more hours than two digits.
+    as_text = kind == types.TIME or (kind == types.TEXT and label.partition(CHARSET)[0] not in TEXTS.values())
+    stated = label if override is None else f"{label}{STATED}"
+    return Column(name=name, type=kind, nullable=nullable, native=stated, as_text=as_text)
 
 
 def _stated(name: str, kind: Type | None, label: str, override: str) -> Type:

@@ -70,9 +70,11 @@ def column_of(name: str, native: Native, override: str | None) -> Column | str:
     # Blanks alone are an empty text without them, and an empty text is NULL.
     nullable = native.nullable or native.word in ("CHAR", "NCHAR")
     if override is not None:
-        stated = _stated(name, native, label, override)
-        return Column(name=name, type=stated, nullable=nullable, native=f"{label}{STATED}")
-    return label if kind is None else Column(name=name, type=kind, nullable=nullable, native=label)
+        kind, label = _stated(name, native, label, override), f"{label}{STATED}"
+    elif kind is None:
+        return label
+    as_text = kind == types.TEXT and native.word == "NUMBER"
+    return Column(name=name, type=kind, nullable=nullable, native=label, as_text=as_text)
 
 
 def _stated(name: str, native: Native, label: str, override: str) -> Type:

@@ -39,6 +39,7 @@ PLAIN: Mapping[str, Type] = {
     "uuid": types.UUID,
     "varchar": types.TEXT,
 }
+TEXTS = frozenset({"bpchar", "citext", "name", "text", "varchar"})
 IN_ARRAYS = frozenset({"bool", "int2", "int4", "int8", "text", "uuid", "varchar"})
 
 DESCRIBE = """
@@ -92,7 +93,10 @@ def column_of(name: str, native: Native, *, nullable: bool, override: str | None
         fits = native.modifier < 0 or _within(kind, wanted)
         label = f"numeric({wanted.precision},{wanted.scale})" if fits and native.modifier >= 0 else "numeric"
         kind = wanted
-    return label if kind is None else Column(name=name, type=kind, nullable=nullable, native=label)
+    if kind is None:
+        return label
+    as_text = kind == types.TEXT and (native.category != "b" or native.name not in TEXTS)
+    return Column(name=name, type=kind, nullable=nullable, native=label, as_text=as_text)
 
 
 def _within(inner: Type | None, outer: Type) -> bool:

@@ -74,7 +74,10 @@ def column_of(name: str, native: Native, override: str | None) -> Column | str:
                 column=name,
             )
         found = stated
-    return native.word if found is None else Column(name=name, type=found, nullable=native.nullable, native=native.word)
+    if found is None:
+        return native.word
+    as_text = found == types.TEXT and native.name != "TEXT"
+    return Column(name=name, type=found, nullable=native.nullable, native=native.word, as_text=as_text)
 
 
 def digits(column: Column) -> int:

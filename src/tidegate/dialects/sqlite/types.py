@@ -40,10 +40,9 @@ def column_of(name: str, native: tuple[str, bool], override: str | None) -> Colu
     kind = parse_type(name, override) if override is not None else type_of(declared)
     if kind is None:
         return f"declared {declared}" if declared else "no declared type"
-    label = override or declared
-    if override is not None and kind == types.TEXT and type_of(declared) != types.TEXT:
-        label = f"{declared or 'any type'}{AS_TEXT}"
-    return Column(name=name, type=kind, nullable=nullable, native=label)
+    as_text = override is not None and kind == types.TEXT and type_of(declared) != types.TEXT
+    label = f"{declared or 'any type'}{AS_TEXT}" if as_text else override or declared
+    return Column(name=name, type=kind, nullable=nullable, native=label, as_text=as_text)
 
 
 def type_of(declared: str) -> Type | None:
