@@ -46,7 +46,7 @@ class Watermark(Strategy):
 
     Args:
         column: a timestamp or date column that every insert and update sets.
-        fallback: a second column of the same type, for rows in which the first is NULL.
+        fallback: a second column of the same type and digits, for rows in which the first is NULL.
         lookback: how far before the position rows are compared with what was loaded, and read again if they differ; a
             list compares each day (or hour) again when it lies that far back.
         safety_lag: stay this far below the safe bound.

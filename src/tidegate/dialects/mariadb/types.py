@@ -38,6 +38,8 @@ PLAIN: Mapping[int, tuple[str, Type]] = {
     14: ("date", types.DATE),
     245: ("json", types.TEXT),
 }
+MOMENTS = frozenset({7, 11, 12})
+"""Of which a column keeps as many digits of a second as it is declared with."""
 TEXTS = {15: "varchar", 249: "text", 250: "text", 251: "text", 252: "text", 253: "varchar", 254: "char"}
 ODD = {6: "null", 16: "bit", 255: "geometry"}
 
@@ -105,6 +107,8 @@ def _type(native: Native) -> tuple[Type | None, str]:
     label, kind = PLAIN[native.code]
     if native.code == TINY and native.length == 1:
         label = "tinyint(1)"
+    elif native.code in MOMENTS and native.scale:
+        label = f"{label}({native.scale})"
     if not native.unsigned or kind.kind is not Kind.INTEGER or label == "year":
         return kind, label
     wider = decimal(20, 0) if native.code == BIGINT_CODE else types.BIGINT if label == "int" else types.INT

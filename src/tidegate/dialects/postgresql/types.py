@@ -40,6 +40,8 @@ PLAIN: Mapping[str, Type] = {
     "varchar": types.TEXT,
 }
 TEXTS = frozenset({"bpchar", "citext", "name", "text", "varchar"})
+MOMENTS, MICROS = frozenset({"time", "timestamp", "timestamptz"}), 6
+"""Types that keep digits of a second, and how many unless they are declared with fewer."""
 IN_ARRAYS = frozenset({"bool", "int2", "int4", "int8", "text", "uuid", "varchar"})
 
 DESCRIBE = """
@@ -139,6 +141,8 @@ def _label(native: Native) -> str:
     if native.name == "numeric" and native.modifier >= 0:
         precision, scale = _digits(native.modifier)
         return f"numeric({precision},{scale})"
+    if native.name in MOMENTS and 0 <= native.modifier < MICROS:
+        return f"{native.name}({native.modifier})"
     if native.name.startswith("_") and native.category == "b":
         return f"{native.called.removeprefix('_')}[]"
     return native.called if native.category == "e" or native.name not in PLAIN else native.name

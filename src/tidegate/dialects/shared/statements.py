@@ -15,6 +15,7 @@ from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spelling import suggest
 from tidegate.dialects.shared import casting
 from tidegate.dialects.shared.buckets import GroupExpression, by_bucket, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects.shared.time_bounds import must_be_alike
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -56,9 +57,7 @@ class Statements:
     def cursor(self, names: Sequence[str]) -> tuple[str, Column]:
         """The cursor's expression and a column of its type."""
         columns = [self.column(name) for name in names]
-        if len({column.type for column in columns}) > 1:
-            types = ", ".join(f"{column.name} is {column.label}" for column in columns)
-            raise ConfigError(f"the columns of one cursor must have one type: {types}")
+        must_be_alike(columns)
         quoted = [self.dialect.quote(name) for name in names]
         return (quoted[0] if len(quoted) == 1 else f"coalesce({', '.join(quoted)})"), columns[0]
 

@@ -5,6 +5,7 @@ Pure: the current time is passed in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from tidegate.core.bounds import Clock
@@ -24,6 +25,25 @@ def must_be_time(column: str, kind: Type) -> None:
             f"column {column!r} is {kind}, and a watermark needs a date or a timestamp",
             hint="Name another column, or use `strategy: {kind: sequence}` for an increasing number.",
             column=column,
+        )
+
+
+def must_be_alike(columns: Sequence[Column]) -> None:
+    """Refuses columns of one cursor that keep their values differently.
+
+    A value of a coarser column may lie before the moment at which it was written, so below what the bound and the
+    position of a finer one say; and the digits of a finer one would not fit a position of a coarser one.
+
+    Raises:
+        ConfigError: they differ in their type, or in its digits.
+    """
+    if len({(column.type, (column.native or "").lower()) for column in columns}) > 1:
+        types = " and ".join(f"{column.name!r} is {column.label}" for column in columns)
+        raise ConfigError(
+            f"the columns of one cursor must have one type with the same digits, and {types}",
+            hint="Cast both to the coarser of these types in a `query:`, or state one type for them in "
+            "`source: {columns: …}`; or use a `fallback` of the same type.",
+            column=columns[-1].name,
         )
 
 

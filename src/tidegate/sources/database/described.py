@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tidegate.core.bounds import BoundRequest, SequenceBound
+from tidegate.core.bounds import BoundRequest, SequenceBound, TimeBound
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import join_name
@@ -15,7 +15,7 @@ from tidegate.core.ports.dialect import PreSnapshotSession, Relation, Session
 from tidegate.core.schema import Schema
 from tidegate.core.spelling import nearest, suggest
 from tidegate.dialects.shared.statements import Statements
-from tidegate.dialects.shared.time_bounds import TIMES
+from tidegate.dialects.shared.time_bounds import TIMES, must_be_alike
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, TidegateError
 
 
@@ -33,6 +33,8 @@ def taken(
     if column is None:
         near = suggest(bound.column, found.names)
         raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; {near}", column=bound.column)
+    if isinstance(bound, TimeBound) and (fallback := found.find(bound.fallback or "")) is not None:
+        must_be_alike([column, fallback])
     if isinstance(bound, SequenceBound):
         return session.safe_sequence_bound(relation, column, wait=bound.wait)
     edge = session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)
