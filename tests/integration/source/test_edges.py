@@ -318,6 +318,36 @@ def test_column_without_zone_is_in_the_servers_zone(pg_url: str) -> None:
             safe_time_bound(pg_url, time_zone="Mars/Olympus")
 
 
+@pytest.mark.parametrize(
+    ("statement", "options", "by"),
+    [
+        ("ALTER ROLE reader SET timezone = 'Asia/Tokyo'", "", "by ALTER ROLE,"),
+        ("ALTER ROLE reader IN DATABASE {} SET timezone = 'Asia/Tokyo'", "", "by ALTER ROLE … IN DATABASE,"),
+        ("SELECT 1", "?options=-c%20timezone%3DAsia/Tokyo", "by PGTZ, PGOPTIONS or the URL,"),
+    ],
+)
+def test_a_zone_of_the_login_alone_is_not_that_of_the_writers(
+    shop: Shop, reader: str, statement: str, options: str, by: str
+) -> None:
+    """With a zone east of theirs the bound would lie hours in the future, above rows that are still to come."""
+    admin, url = shop.session(), f"{reader}{options}"
+    database = str(admin.info.dbname)
+    admin.execute("GRANT pg_read_all_stats TO reader")
+    admin.execute("ALTER TABLE orders ADD at timestamp DEFAULT now(), ADD day date DEFAULT current_date")
+    admin.execute(statement.format(database))
+    for column in ("at", "day"):
+        with pytest.raises(ConfigError, match=f"'Asia/Tokyo' is set for this login alone, {by}") as stopped:
+            safe_time_bound(url, column)
+        assert "time_zone: UTC" in stopped.value.hint
+    here = datetime.now(UTC).replace(tzinfo=None)
+    stated = datetime.fromisoformat(safe_time_bound(url, "at", time_zone="UTC").upto or "")
+    assert timedelta(seconds=-10) < stated - here < timedelta(0)
+    assert timedelta(seconds=-10) < moment(safe_time_bound(url).upto) - here.replace(tzinfo=UTC) < timedelta(0)
+    admin.execute(f"ALTER DATABASE {database} SET timezone = 'Asia/Tokyo'")
+    there = datetime.fromisoformat(safe_time_bound(url, "at").upto or "")
+    assert timedelta(hours=8, minutes=59) < there - here < timedelta(hours=9)
+
+
 def test_day_of_a_date_column_is_closed_when_it_is_over(pg_url: str) -> None:
     with shop_of(pg_url, "CREATE TABLE orders (id int, day date)"):
         yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()

@@ -78,6 +78,21 @@ FOREIGN = (
 )
 KINDS = {"f": "foreign table", "m": "materialized view"}
 NEARER = {"f": "Connect to the server that has the table", "m": "Load the tables that it is made of"}
+ZONE = "SELECT setting, source FROM pg_settings WHERE name = 'TimeZone'"
+OWN_ZONE = {
+    "client": "PGTZ, PGOPTIONS or the URL",
+    "user": "ALTER ROLE",
+    "database user": "ALTER ROLE … IN DATABASE",
+    "session": "a SET in its session",
+}
+"""What sets the zone of a session for itself, by PostgreSQL's word for it."""
+# What holds for every role: in this database, else in all of them.
+ZONE_OF_ALL = """
+SELECT split_part(one, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) AS one
+WHERE s.setrole = 0 AND lower(split_part(one, '=', 1)) = 'timezone'
+  AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+ORDER BY s.setdatabase = 0 LIMIT 1
+"""
 REPLICATED = """
 SELECT r.srrelid::regclass::text FROM pg_subscription_rel r
 WHERE r.srrelid = ANY('{{{oids}}}'::oid[]) {filled}
@@ -99,13 +114,12 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
 ) -> SafeBound:
     """The bound least(clock - 1 s, the start of whatever others run), less one microsecond and the lag."""
     must_be_time(column.name, column.type)
+    where = time_zone or _zone(session, column)
     if clock is Clock.DATABASE:
         _must_be_primary(session)
         _must_be_written_here(session, relation, column)
     # Its own statement, before the sessions are looked at: a transaction that begins in between starts later.
-    ((now, server_zone),) = session.rows(
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, current_setting('TimeZone')"
-    )
+    ((now,),) = session.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
     sessions = session.rows(SESSIONS)
     if clock is Clock.DATABASE:
         # Only after the sessions: a transaction that is prepared in between is in one of the two lists.
@@ -120,7 +134,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
         f"{since.isoformat()}"
         for row, since in holding[:NAMED]
     )
-    return SafeBound(upto=inclusive(bound - lag, column.type, time_zone or server_zone), held_by=held_by)
+    return SafeBound(upto=inclusive(bound - lag, column.type, where), held_by=held_by)
 
 
 def safe_sequence_bound(
@@ -156,6 +170,25 @@ def safe_sequence_bound(
     if hidden is not None:
         return SafeBound(upto=upto, grant=f"GRANT SELECT ON SEQUENCE {hidden} TO {quoted(session.user)}")
     return SafeBound(upto=upto, generated=_generated(session, sequences))
+
+
+def _zone(session: DescribingSession, column: Column) -> str:
+    """The zone in which sessions of the database write a column that has none of its own.
+
+    Raises:
+        ConfigError: it is not known, because this session has been given another one.
+    """
+    if column.type.kind is Kind.TIMESTAMPTZ:
+        return "UTC"
+    ((zone, source),) = session.rows(ZONE)
+    if source not in OWN_ZONE or session.rows(ZONE_OF_ALL) == [(zone,)]:
+        return str(zone)
+    raise ConfigError(
+        f"column {column.name!r} has no time zone, and {zone!r} is set for this login alone, by {OWN_ZONE[source]}, so "
+        "its writers may have another one",
+        hint="Set `strategy: {time_zone: UTC}` or similar: the zone in which the writers set the column.",
+        column=column.name,
+    )
 
 
 def _must_be_complete(session: DescribingSession) -> None:
