@@ -93,13 +93,15 @@ WHERE s.setrole = 0 AND lower(split_part(one, '=', 1)) = 'timezone'
   AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
 ORDER BY s.setdatabase = 0 LIMIT 1
 """
+# Of a subscription that fills a partitioned table, the rows are in its partitions.
 REPLICATED = """
-SELECT r.srrelid::regclass::text FROM pg_subscription_rel r
-WHERE r.srrelid = ANY('{{{oids}}}'::oid[]) {filled}
+SELECT r.srrelid::regclass::text FROM pg_class c JOIN pg_subscription_rel r
+  ON r.srrelid = c.oid OR r.srrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))
+WHERE c.oid = ANY('{{{oids}}}'::oid[]) {filled} ORDER BY 1
 """
-# A trigger that fires for replicated rows, too, before each of them: it may set the column.
-FILLED = """AND NOT EXISTS (
-  SELECT FROM pg_trigger t WHERE t.tgrelid = r.srrelid AND t.tgenabled IN ('A', 'R') AND t.tgtype & 3 = 3
+# A trigger that fires for replicated rows, too, before each of them: it may set the column. A partition has its own.
+FILLED = """AND c.relkind <> 'p' AND NOT EXISTS (
+  SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R') AND t.tgtype & 3 = 3
 )"""
 
 
