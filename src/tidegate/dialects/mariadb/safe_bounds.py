@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -48,6 +49,10 @@ FROM information_schema.processlist
 WHERE id <> CONNECTION_ID() AND command NOT IN ('Sleep', 'Daemon') AND command NOT LIKE 'Binlog Dump%'
 """
 USERS = "SELECT id, user, coalesce(db, '') FROM information_schema.processlist"
+LISTED = frozenset(
+    {"archive", "aria", "csv", "innodb", "memory", "mrg_myisam", "myisam", "performance_schema", "sequence"}
+)
+"""Engines whose writers are all in those lists: InnoDB, and those that have statements alone and no transactions."""
 ONLY_READS = re.compile(r"[\s(]*(select|show|with|explain)\b", re.IGNORECASE)
 
 
@@ -68,8 +73,14 @@ class Writer:
     writes: bool
 
 
-def safe_time_bound(
-    session: CatalogSession, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
+    session: CatalogSession,
+    relation: Relation,
+    column: Column,
+    *,
+    clock: Clock,
+    lag: timedelta,
+    time_zone: str | None,
 ) -> SafeBound:
     """The bound least(clock - 1 s, the start of all that is open or runs), in whole seconds, less the lag.
 
@@ -83,6 +94,7 @@ def safe_time_bound(
         ((now,),) = session.outside_rows(NOW)
         return SafeBound(upto=inclusive(_instant(now / 1_000_000) - lag, column.type, where))
     _must_be_primary(session)
+    _must_be_listed(session, relation)
     # Before anybody is looked at: what begins in between starts later.
     ((now,),) = session.outside_rows(NOW)
     settled = int(now / 1_000_000 - SETTLE.total_seconds())
@@ -158,6 +170,42 @@ def _must_be_counted(session: CatalogSession, relation: Relation, column: Column
             f"{relation.label} uses the engine {rows[0][0]}, which reuses the number of a deleted last row",
             hint="Use another strategy, or `ALTER TABLE … ENGINE = InnoDB`.",
         )
+
+
+def _must_be_listed(session: CatalogSession, relation: Relation) -> None:
+    """Raises EdgeUnknown where rows are written elsewhere, or in transactions that no list of this server shows."""
+    for name, engine in _engines(session, relation):
+        if engine.lower() not in LISTED:
+            raise EdgeUnknown(
+                f"{relation.label} reads {name}, a table of the engine {engine}, and it is not known here who is still "
+                "writing to it",
+                hint="Connect to the server that has the rows, or use `strategy: {kind: full}`, or set "
+                "`clock: application` with a `safety_lag` and a `lookback`.",
+            )
+
+
+def _engines(session: CatalogSession, relation: Relation) -> Iterator[tuple[str, str]]:
+    """A table and its engine; of a view or a query each table that it reads and whose engine is not a usual one."""
+    if relation.parts:
+        found = session.outside_rows(f"SELECT engine FROM information_schema.tables WHERE {named(session, relation)}")
+        if found and found[0][0] is not None:  # a view has none
+            yield relation.label, str(found[0][0])
+            return
+    supported = session.outside_rows("SELECT engine FROM information_schema.engines WHERE support <> 'NO'")
+    others = [str(each) for (each,) in supported if str(each).lower() not in LISTED]
+    if not others:
+        return
+    quote, string = session.dialect.quote, session.dialect.string
+    tables = session.outside_rows(
+        "SELECT table_schema, table_name, engine FROM information_schema.tables "
+        f"WHERE engine IN ({', '.join(map(string, others))})"
+    )
+    # The statement as the server has resolved it: with the tables of views, each by schema and name.
+    session.outside_rows(f"EXPLAIN {'EXTENDED ' if session.is_mariadb else ''}SELECT * FROM {relation.sql}")
+    resolved = " ".join(str(row[2]) for row in session.outside_rows("SHOW WARNINGS"))
+    for schema, table, each in tables:
+        if f"{quote(schema)}.{quote(table)}" in resolved:
+            yield f"{schema}.{table}", str(each)
 
 
 def _must_be_primary(session: CatalogSession) -> None:

@@ -113,8 +113,7 @@ class MariadbSession(PreSnapshotSession):
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
         """See `_mariadb_edges`."""
-        del relation  # every session of the server may be about to write it
-        return edges.safe_time_bound(self, column, clock=clock, lag=lag, time_zone=time_zone)
+        return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """See `_mariadb_edges`."""

@@ -143,6 +143,35 @@ def test_old_list_of_transactions_is_not_believed(shop: Writers, monkeypatch: py
         safe_time_bound(shop.url)
 
 
+def test_tables_whose_writers_are_not_listed_stop(shop: Writers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aria stands for FEDERATED and the like, which the server has only by plugins."""
+    admin = shop.session()
+    admin("CREATE TABLE far (id bigint PRIMARY KEY, updated_at timestamp(6) NOT NULL DEFAULT now(6)) ENGINE = Aria")
+    admin("INSERT INTO far (id) VALUES (1), (2), (3)")
+    admin("CREATE VIEW seen AS SELECT o.name, f.updated_at FROM orders o JOIN far f ON f.id = o.id")
+    admin("CREATE VIEW around AS SELECT * FROM seen")
+    admin("CREATE VIEW near AS SELECT o.id, o.updated_at FROM orders o")
+    queries = [
+        source(shop.url, query=f"SELECT x.updated_at FROM {text} x")
+        for text in ("orders", "(SELECT * FROM far WHERE id > 1)")
+    ]
+    every = ("orders", "far", "seen", "around", "near")
+    assert all(safe_time_bound(shop.url, table=table).upto for table in every)
+    monkeypatch.setattr(edges, "LISTED", edges.LISTED - {"aria"})
+    for table in ("far", "seen", "around"):
+        with pytest.raises(EdgeUnknown, match="far, a table of the engine Aria, and it is not known here") as stopped:
+            safe_time_bound(shop.url, table=table)
+        assert "clock: application" in stopped.value.hint
+        assert safe_time_bound(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+    for table in ("orders", "near"):
+        assert safe_time_bound(shop.url, table=table).upto
+    bound = TimeBound(column="updated_at")
+    with queries[0].probe(bound=bound) as probe:
+        assert probe.edge().upto
+    with pytest.raises(EdgeUnknown, match="far, a table of the engine Aria"), queries[1].probe(bound=bound):
+        pass
+
+
 def test_columns_without_zone_need_one_that_says_enough(mariadb: MariadbServer, shop: Writers) -> None:
     shop.session()("CREATE TABLE local_times (at datetime, day date)")
     with pytest.raises(ConfigError, match="is ambiguous"):
