@@ -27,6 +27,7 @@ def server() -> SimulatedServer:
     found.on(r"FROM gv\$session s WHERE", [])
     found.on("count.DISTINCT inst_id", [(1,)])
     found.on("dba_2pc_pending", [])
+    found.on("FROM all_synonyms", [])
     found.on("FROM all_tables WHERE", [(1000, 80)])
     return found
 

@@ -17,6 +17,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, decimal
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.oracle import Oracle
@@ -265,6 +266,34 @@ class TestTimeBound:
             bound_of(server)
         found = bound_of(server, clock=Clock.APPLICATION, lag=timedelta(minutes=15))
         assert found.upto == "2025-06-01 11:44:59.999999"
+
+    def test_is_unknown_behind_a_link(self, server: SimulatedServer) -> None:
+        """Of a synonym or a view, as the dictionary has it."""
+        server.on("FROM all_synonyms", [("FAR.EXAMPLE.COM",)])
+        with pytest.raises(EdgeUnknown, match=r"by the link FAR\.EXAMPLE\.COM, and it is not known here") as found:
+            bound_of(server)
+        assert "clock: application" in found.value.hint
+        (asked,) = (sql for sql in server.statements if "FROM all_synonyms" in sql)
+        assert asked.count("'SHOP'") == 2
+        assert "'PUBLIC'" not in asked
+        assert bound_of(server, clock=Clock.APPLICATION, lag=timedelta(minutes=15)).upto
+
+    @pytest.mark.parametrize(
+        ("text", "link"),
+        [
+            ("SELECT * FROM orders@far WHERE name <> 'a@b'", "far"),
+            ('SELECT * FROM "SHOP"."ORDERS" @ far.example.com', r"far\.example\.com"),
+            ("SELECT name AS \"a@b\" FROM orders WHERE name LIKE '%@%' -- not o@far\n /* nor o@far */", None),
+        ],
+    )
+    def test_a_query_that_names_a_link(self, server: SimulatedServer, text: str, link: str | None) -> None:
+        session, asked = opened(server), {"clock": Clock.DATABASE, "lag": timedelta(0), "time_zone": "UTC"}
+        query = Relation(sql=f"({text}) q", label="the query")
+        if link is None:
+            assert session.safe_time_bound(query, CHANGED, **asked).upto
+            return
+        with pytest.raises(EdgeUnknown, match=f"the query reads another database by the link {link},"):
+            session.safe_time_bound(query, CHANGED, **asked)
 
     def test_needs_a_zone(self, server: SimulatedServer) -> None:
         with pytest.raises(ConfigError, match="has no time zone"):

@@ -15,7 +15,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Dialect, Relation, Row
 from tidegate.core.schema import Column, Kind
-from tidegate.dialects.oracle.catalog import CatalogSession, place
+from tidegate.dialects.oracle.catalog import CatalogSession, place, schema_of
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown
 
@@ -53,6 +53,15 @@ IDENTITY = """
 SELECT identity_options FROM all_tab_identity_cols
 WHERE owner = {owner} AND table_name = {table} AND column_name = {name}
 """
+LINKS = """
+SELECT db_link FROM all_synonyms
+WHERE owner IN ({owners}) AND synonym_name = {table} AND db_link IS NOT NULL
+UNION
+SELECT referenced_link_name FROM all_dependencies
+WHERE owner = {owner} AND name = {table} AND referenced_link_name IS NOT NULL
+"""
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+"""Texts, names and comments, in which an @ is no link."""
 VIEWS = ("GV_$TRANSACTION", "GV_$SESSION", "GV_$LOCK", "DBA_2PC_PENDING")
 
 
@@ -70,8 +79,14 @@ class BoundsSession(CatalogSession, Protocol):
         """The user, as a statement holds it."""
 
 
-def safe_time_bound(
-    session: BoundsSession, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
+    session: BoundsSession,
+    relation: Relation,
+    column: Column,
+    *,
+    clock: Clock,
+    lag: timedelta,
+    time_zone: str | None,
 ) -> SafeBound:
     """The bound least(clock - 5 s, the start of all that is open or runs), less what the type rounds, and the lag."""
     must_be_time(column.name, column.type)
@@ -79,6 +94,7 @@ def safe_time_bound(
     if clock is Clock.APPLICATION:
         return SafeBound(upto=inclusive(_now(session) - lag, column.type, where))
     _must_be_primary(session)
+    _must_be_here(session, relation)
     # Before anybody is looked at: what begins in between starts later.
     now = _now(session)
     # Calls first: one that ends in between leaves its transaction open, which is then among the transactions.
@@ -153,6 +169,24 @@ def _must_be_counted(session: BoundsSession, relation: Relation, column: Column)
             f"column {column.name!r} of {relation.label} is numbered by each of {instances} instances from a cache of "
             "its own, so a smaller number may still arrive",
             hint=f"`ALTER TABLE … MODIFY {column.name} GENERATED … AS IDENTITY (ORDER)`, or use another strategy.",
+        )
+
+
+def _must_be_here(session: BoundsSession, relation: Relation) -> None:
+    """Raises EdgeUnknown where rows are written in another database, as far as the name, a view or a query says so."""
+    if relation.parts:
+        owner, table = place(session, relation)
+        own = len(relation.parts) > 1 or schema_of(session, relation) is not None
+        owners = owner if own else f"{owner}, 'PUBLIC'"
+        links = [link for (link,) in session.ask(LINKS.format(owner=owner, owners=owners, table=table))]
+    else:
+        links = re.findall(r"@\s*([\w.$#@]*)", QUOTED.sub(" ", relation.sql))
+    if links:
+        raise EdgeUnknown(
+            f"{relation.label} reads another database by the link {links[0]}, and it is not known here who is still "
+            "writing there",
+            hint="Connect to the database that has the rows, or use `strategy: {kind: full}`, or `clock: application` "
+            "with a `safety_lag` and a `lookback`.",
         )
 
 

@@ -86,8 +86,7 @@ class OracleSession(PreSnapshotSession):
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
         """See `safe_bounds`."""
-        del relation  # every session of the database may be about to write it
-        return edges.safe_time_bound(self, column, clock=clock, lag=lag, time_zone=time_zone)
+        return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """See `safe_bounds`."""
