@@ -22,6 +22,7 @@ from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.certification import Certification
+from tidegate.core.ports.column_values import ColumnValues
 from tidegate.core.ports.select_forms import SelectForms
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.wire_format import ColumnRead
@@ -228,7 +229,7 @@ class CatalogSession(Protocol):
         """See `Session.estimate`."""
 
 
-class Dialect(SelectForms, Protocol):
+class Dialect(SelectForms, ColumnValues, Protocol):
     """The SQL of one database: text only.
 
     `schemes` are those of URLs that name it, beside its `kind`. `fence` at the end of a subquery keeps the optimizer
@@ -325,10 +326,6 @@ class Dialect(SelectForms, Protocol):
     def escaped(self, text: str, column: Column) -> str:  # noqa: ARG002 - few need the column's length
         """The canonical text of a column as it stands between others, see `core/fingerprint`."""
         return self.replaced(self.replaced(text, "~", "~0"), "|", "~1")
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division, with the sign of the dividend."""
-        return f"({sql} % {divisor})"
 
     def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - most hashes change with a version
         """The engine's own hash of a row over all the columns, as a number; None where it has none that is sound."""

@@ -34,6 +34,10 @@ class SelectForms(Protocol):
         """The number of the part that a row lies in, of so many parts with equally many rows in that order."""
         return f"ntile({count}) OVER (ORDER BY {order})"
 
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division, with the sign of the dividend."""
+        return f"({sql} % {divisor})"
+
     def by_characters(self, text: str) -> tuple[str, Callable[[str], str]]:
         """A text in a form of which equal ones have the same characters, blanks at the end included; and its inverse.
 

@@ -128,6 +128,10 @@ class Duckdb(Connectable):
         """Texts compare by their bytes, uuids as their texts, as every engine does."""
         return self._plain(sql) if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
 
+    def tells_apart(self, column: Column) -> bool:
+        """All but times in nanoseconds, of which microseconds are kept."""
+        return column.type.kind is not Kind.TIMESTAMP or column.native != "TIMESTAMP_NS"
+
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"CAST({sql} AS VARCHAR)"

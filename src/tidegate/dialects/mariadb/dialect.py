@@ -159,6 +159,11 @@ class Mariadb(Connectable):
         """Texts compare by their bytes, blanks at their end included, as every engine does."""
         return self._plain(sql, column) if column.type.kind is Kind.TEXT else sql
 
+    def tells_apart(self, column: Column) -> bool:
+        """All but texts in a character set that has several places for one character."""
+        charset = (column.native or "").removesuffix(STATED).partition(CHARSET)[2]
+        return charset in UNICODE
+
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"CAST({sql} AS CHAR)"

@@ -122,6 +122,10 @@ class Oracle(Connectable, PrintsFingerprint):
         cut = f"to_timestamp({self.text(sql, column)}, {MOMENT})"
         return f"from_tz({cut}, '+00:00')" if kind is Kind.TIMESTAMPTZ else cut
 
+    def tells_apart(self, column: Column) -> bool:
+        """All but times with more than six digits of a second, which are cut off."""
+        return not FINE.match(column.native or "")
+
     def likely_above(self, sql: str, column: Column, text: str) -> str:
         """Where a comparison would convert the column, of which an index then tells nothing."""
         if column.type.kind is Kind.TIMESTAMP and _word(column) == "DATE":

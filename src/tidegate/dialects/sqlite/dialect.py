@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.dialects.sqlite.session import SqliteSession
 
 DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+ONE_FORM = frozenset({Kind.BINARY, Kind.BOOLEAN, Kind.DATE, Kind.INTEGER, Kind.TEXT})
 FLOAT_DIGITS = 15  # what a decimal of so many digits keeps on its way through a double
 
 
@@ -112,6 +113,10 @@ class Sqlite(Connectable):
         if (column.native or "").endswith(AS_TEXT):
             return f"({self.text(sql, column)}) COLLATE BINARY"
         return f"{sql} COLLATE BINARY" if column.type.kind is Kind.TEXT else sql
+
+    def tells_apart(self, column: Column) -> bool:
+        """Only what has one form: a time, a uuid or a decimal may be spelled in several, and `1` be a text."""
+        return column.type.kind in ONE_FORM and not column.as_text
 
     def as_text(self, sql: str) -> str:
         """A number as text."""

@@ -32,6 +32,7 @@ UTF8 = "Latin1_General_100_BIN2_UTF8"
 BY_UNITS = "Latin1_General_100_BIN2"
 PADDED = ("char", "nchar")
 UTF16 = ("nchar", "nvarchar", "ntext")
+SEVENTH = re.compile(r"^(?:time|datetime(?:2|offset))(?:\(7\))?$")
 EXACT = re.compile(r"smalldatetime|datetime(2|offset)\([0-6]\)")
 """Times of which a canonical text has every digit."""
 LAST = "char(1)"
@@ -134,6 +135,10 @@ class SqlServer(Connectable, PrintsFingerprint):
                 return f"dateadd(nanosecond, -(datepart(nanosecond, {local}) % 1000), {local})"
             case _:
                 return sql
+
+    def tells_apart(self, column: Column) -> bool:
+        """All but times with a seventh digit, which is cut off."""
+        return not SEVENTH.search(column.native or "")
 
     def likely_above(self, sql: str, column: Column, text: str) -> str:
         """Where `comparable` is an expression: what an index over the column itself can tell."""

@@ -102,4 +102,5 @@ def _types(statements: Statements, key: Sequence[str], cursor: str) -> list[str]
 
 def _is_plain(statements: Statements, names: Iterable[str]) -> bool:
     columns = [None if name in statements.casts else statements.schema.find(name) for name in names]
-    return all(column is not None and not column.nullable and column.type.kind in KEYS for column in columns)
+    apart = statements.dialect.tells_apart
+    return all(each is not None and not each.nullable and each.type.kind in KEYS and apart(each) for each in columns)

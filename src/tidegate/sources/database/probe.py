@@ -105,10 +105,8 @@ class DatabaseProbe(Probe):
             return known, ()
         rescued = {change.column for change, mode in self._unloaded.items() if mode is Mode.RESCUE}
         packed = tuple(column for column in self._columns() if column.name in rescued)
-        plain = (column for column in known.schema if column.name != RESCUED.name)
-        return replace(known, schema=replace(known.schema, columns=(*plain, *packed))), tuple(
-            column.name for column in packed
-        )
+        columns = (*(column for column in known.schema if column.name != RESCUED.name), *packed)
+        return replace(known, schema=replace(known.schema, columns=columns)), tuple(column.name for column in packed)
 
     @property
     def statements(self) -> Statements:
@@ -166,11 +164,12 @@ class DatabaseProbe(Probe):
         """None: a database has no name for what it holds."""
 
     def unique(self, key: Sequence[str]) -> bool:
-        """Whether a unique index lies within the key, and none of its columns may be NULL."""
+        """Whether a unique index lies within the key, of columns that are never NULL and tell their values apart."""
         columns = [self.statements.column(name) for name in key]
         if not columns or any(column.nullable for column in columns):
             return False
-        return any(names <= set(key) for names in self.session.unique_sets(self._relation))
+        apart = {column.name for column in columns if self._dialect.tells_apart(column)}
+        return any(names <= apart for names in self.session.unique_sets(self._relation))
 
     def edge(self) -> SafeBound:
         """The bound that the source was opened with."""
