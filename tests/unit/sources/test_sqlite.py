@@ -16,7 +16,15 @@ from tidegate.core.ids import Connection
 from tidegate.core.policies.contract import ColumnMapping
 from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
-from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    EdgeUnknown,
+    SchemaRefused,
+    SourceMoved,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tidegate.sources.database import Database
 from tidegate.sources.database.source import list_tables, table_facts
 
@@ -60,6 +68,31 @@ def test_time_edge_is_the_second_before(file: File) -> None:
     found = datetime.fromisoformat(edge.upto or "")
     assert timedelta(0) < before - found + timedelta(seconds=1) <= timedelta(seconds=1, microseconds=1)
     assert edge.held_by == ()
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_texts_of_other_bytes_are_refused(tmp_path: Path, encoding: str) -> None:
+    """They arrived as bytes that are no UTF-8, and sorted by them."""
+    path = tmp_path / "wide.db"
+    with sqlite3.connect(path) as writer:
+        writer.execute(f"PRAGMA encoding = '{encoding}'")
+        writer.execute(ORDERS)
+        writer.execute("INSERT INTO orders (name) VALUES ('Ærø')")
+    writer.close()
+    connection = Connection(name="file", url=f"sqlite:///{path}")
+    with (
+        pytest.raises(SourceRefused, match=f"wide.db keeps its texts as {encoding}, and only UTF-8") as refused,
+        Database(connection=connection, table="orders").probe(),
+    ):
+        pass
+    assert "sqlite3 wide.db .dump | sqlite3 copy.db" in refused.value.hint
+    with sqlite3.connect(path) as writer, sqlite3.connect(tmp_path / "copy.db") as copy:
+        copy.executescript("\n".join(writer.iterdump()))
+    writer.close()
+    copy.close()
+    connection = Connection(name="file", url=f"sqlite:///{tmp_path / 'copy.db'}")
+    with Database(connection=connection, table="orders").probe() as probe:
+        assert probe.key_bounds(Everything(), "name").low == "Ærø"
 
 
 def test_row_of_this_second_is_not_below_the_edge(file: File) -> None:

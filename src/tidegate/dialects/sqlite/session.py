@@ -55,6 +55,7 @@ class SqliteSession(PreSnapshotSession):
         self.path = opened_file(connection, "sqlite")
         self._lock = threading.Lock()
         self._connection = self._open("ro")
+        self._refuse_encoding()
         self._connection.create_function("tidegate_md5", 1, _md5, deterministic=True)
         self._connection.create_function("tidegate_quarter", 2, _quarter, deterministic=True)
         self._connection.create_function("tidegate_float", 1, _float, deterministic=True)
@@ -224,6 +225,16 @@ class SqliteSession(PreSnapshotSession):
                 raise SourceRefused(f"{about} is not a SQLite database") from error
             raise SourceUnavailable(f"{about} cannot be opened: {error}", hint=SourceRefused.default_hint) from error
         return connection
+
+    def _refuse_encoding(self) -> None:
+        """Texts are read as the bytes that the file keeps, and compared by them."""
+        ((encoding,),) = self.rows("PRAGMA encoding")
+        if encoding != "UTF-8":
+            self._connection.close()
+            raise SourceRefused(
+                f"connection {self.name!r}: {self.path.name} keeps its texts as {encoding}, and only UTF-8 is read",
+                hint=f"Copy it into a file of UTF-8: `sqlite3 {self.path.name} .dump | sqlite3 copy.db`.",
+            )
 
     def _version(self) -> int:
         return int(self.rows("PRAGMA data_version")[0][0])
