@@ -34,6 +34,8 @@ INDEXED_TEXTS = frozenset({"text", "varchar"})
 BESIDE = {"numeric": "< 0", "int8": ">> 32"}
 """What PostgreSQL's hash of a type leaves out: the sign of a numeric, and half of a bigint, whose halves it joins by
 xor. Source: PostgreSQL, hash_numeric and hashint8extended."""
+SENT = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+"""Hashed by the eight bytes that are sent of them, for PostgreSQL joins their halves, too. Source: timestamp_hash."""
 PADDED = frozenset({"character", "bpchar", "char"})
 
 
@@ -182,9 +184,9 @@ class Postgresql(Connectable):
         """
         fields = []
         for column in columns:
-            sql = self.quote(column.name)
-            plain = column.type.kind not in (Kind.TEXT, Kind.JSON, Kind.ARRAY)
-            fields.append(sql if plain else f'({sql})::text COLLATE "C"')
+            sql, kind = self.quote(column.name), column.type.kind
+            plain = kind not in (Kind.TEXT, Kind.JSON, Kind.ARRAY)
+            fields.append(f"{kind}_send({sql})" if kind in SENT else sql if plain else f'({sql})::text COLLATE "C"')
             if plain and (base := (column.native or "").partition("(")[0]) in BESIDE:
                 fields.append(f"{sql} {BESIDE[base]}")
         return f"hashint8extended(hash_record_extended(ROW({', '.join(fields)}), 0), 0)" if fields else None
