@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, func, or_, select
 
 from tidegate.core.outcome import Result
+from tidegate.registry.recent import nothing_left
 from tidegate.registry.tables import runs, tasks
 from tidegate.registry.values import GOOD, Status
 
@@ -43,7 +44,7 @@ def quarantined(connection: Connection, number: int) -> tuple[tuple[datetime, in
 def unequal(connection: Connection, numbers: Collection[int]) -> dict[int, datetime]:
     """Of streams whose table differs: the end of the first comparison of the whole table that found it so.
 
-    Those before a comparison that held, a repair, or a load of all of the source do not count.
+    Those before a comparison that held, a repair that left nothing, or a load of all of the source do not count.
     """
     whole = runs.c.outcome_payload["whole"].as_boolean().is_(True)
     loads = select(runs.c.object_id, func.max(runs.c.started_ts)).group_by(runs.c.object_id)
@@ -55,7 +56,8 @@ def unequal(connection: Connection, numbers: Collection[int]) -> dict[int, datet
         before = task.target_object_id in renewed and task.finish_ts < renewed[task.target_object_id]
         return before or task.task_type == "repair" or bool(payload["equal"])
 
-    compared = _ended(connection, numbers, ("measure_partition", "repair"))
+    kept = or_(tasks.c.task_type != "repair", nothing_left())
+    compared = _ended(connection, numbers, ("measure_partition", "repair"), kept)
     said = (each for each in compared if each.task_type == "repair" or "level" in (each.result_payload or {}))
     return _first(said, holds)
 
@@ -65,12 +67,14 @@ def maintenance_failing(connection: Connection, numbers: Collection[int]) -> dic
     return _first(_ended(connection, numbers, ("maintain",)), lambda task: task.status_cd == Status.OK)
 
 
-def _ended(connection: Connection, numbers: Collection[int], kinds: Collection[str]) -> Iterable[Any]:
-    """Tasks that ended and were of no single slice, newest first."""
+def _ended(
+    connection: Connection, numbers: Collection[int], kinds: Collection[str], *which: ColumnElement[bool]
+) -> Iterable[Any]:
+    """Tasks that ended, were of no single slice, and fulfil the conditions, newest first."""
     wanted = (tasks.c.target_object_id, tasks.c.task_type, tasks.c.status_cd, tasks.c.finish_ts, tasks.c.result_payload)
     of_streams = (tasks.c.target_object_id.in_(numbers), tasks.c.task_type.in_(kinds))
     whole = (tasks.c.extract_group_id.is_(None), tasks.c.finish_ts.is_not(None))
-    return connection.execute(select(*wanted).where(*of_streams, *whole).order_by(tasks.c.task_id.desc()))
+    return connection.execute(select(*wanted).where(*of_streams, *whole, *which).order_by(tasks.c.task_id.desc()))
 
 
 def _first(newest_first: Iterable[Any], ends: Callable[[Any], bool]) -> dict[int, datetime]:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from tidegate.registry.beginnings import maintenance_failing, unequal
 from tidegate.registry.newest import newest
-from tidegate.registry.recent import compared_whole, renewed
+from tidegate.registry.recent import compared_whole, nothing_left, renewed
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import GOOD, Status
@@ -33,8 +33,8 @@ class RunFacts:
         maintenance: what the last maintenance that ended well told of its tables.
         maintenance_failed: the error of the last maintenance; None if it ended well.
         maintenance_failed_since: when the first one failed since one that ended well.
-        compared: what the last comparison of the whole table told; None if it differed and was repaired or loaded as a
-            whole since, or was equal and another version was rolled back to since.
+        compared: what the last comparison of the whole table told; None if it differed and was repaired completely or
+            loaded as a whole since, or was equal and another version was rolled back to since.
         unequal_since: when the first such comparison ended that found a difference; None while none is known.
     """
 
@@ -52,7 +52,8 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     """Of every stream that the registry knows, by its uid."""
     sums, last = totals(connection), _last_good(connection)
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
-    compared, repaired = _last_tasks(connection, MEASURE, compared_whole()), _last_tasks(connection, REPAIR)
+    compared = _last_tasks(connection, MEASURE, compared_whole())
+    repaired = _last_tasks(connection, REPAIR, nothing_left())
     back = _last_tasks(connection, ROLLBACK, tasks.c.status_cd == Status.OK)
     found = {}
     streams = select(object_info.c.object_id, object_info.c.uid)

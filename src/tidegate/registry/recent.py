@@ -167,6 +167,12 @@ def compared_whole() -> ColumnElement[bool]:
     return and_(payload["equal"].as_string().is_not(None), not_(counted))
 
 
+def nothing_left() -> ColumnElement[bool]:
+    """Of repairs, those after which table and source were equal: one that failed or left rows ends no difference."""
+    left = func.coalesce(tasks.c.result_payload["left"].as_integer(), 0)
+    return and_(tasks.c.status_cd == Status.OK, left == 0)
+
+
 def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, Row[Any]]]:
     """By stream and type its last task that compared something: repairs, verified loads, and whole tables."""
     payload = tasks.c.result_payload

@@ -16,7 +16,7 @@ from tidegate.alerts.watching import watching
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.engine.assemble import assemble
-from tidegate.errors import ConfigError, WriteError
+from tidegate.errors import CheckFailed, ConfigError, WriteError
 from tidegate.registry.store import Registry
 
 SECRET = "t0ken-of-the-webhook"
@@ -236,18 +236,42 @@ def test_a_stream_that_never_ran_is_late_after_its_first_turn(tmp_path, hook):
         assert {each.rule for each in look(opened, timedelta(minutes=70)).opened} == {"late"}
 
 
+def differs(opened):
+    """A stream whose table was compared and differs; its uid."""
+    end(opened, "orders", Result.LOADED)
+    uid = opened.registry.status()[0].uid
+    with opened.registry.task(uid, "measure_partition") as payload:
+        payload |= {"level": "rows", "equal": False, "source_rows": 1, "target_rows": 2}
+    assert [each.rule for each in look(opened).opened] == ["verification_differs"]
+    return uid
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_difference_is_over_once_all_of_the_source_was_loaded(tmp_path, hook, whole):
     with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
-        end(opened, "orders", Result.LOADED)
-        uid = opened.registry.status()[0].uid
-        with opened.registry.task(uid, "measure_partition") as payload:
-            payload |= {"level": "rows", "equal": False, "source_rows": 1, "target_rows": 2}
-        assert [each.rule for each in look(opened).opened] == ["verification_differs"]
+        differs(opened)
         assert opened.proof("orders").streams[0].proven == "different"
         end(opened, "orders", Result.LOADED, whole=whole)
         assert [each.rule for each in look(opened).recovered] == (["verification_differs"] if whole else [])
         assert (opened.proof("orders").streams[0].proven == "different") is not whole
+
+
+def test_a_repair_that_failed_or_left_rows_ends_no_difference(tmp_path, hook):
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        uid, registry = differs(opened), opened.registry
+        since = registry.facts()[uid].unequal_since
+        with suppress(CheckFailed), registry.task(uid, "repair"):
+            raise CheckFailed("refused")
+        assert look(opened).recovered == ()
+        with registry.task(uid, "repair") as payload:
+            payload |= {"rows": 3, "left": 1}
+        assert look(opened).recovered == ()
+        assert (registry.facts()[uid].unequal_since, opened.proof("orders").streams[0].proven) == (since, "different")
+        with registry.task(uid, "repair") as payload:
+            payload |= {"rows": 1, "left": 0}
+        with suppress(CheckFailed), registry.task(uid, "repair"):
+            raise CheckFailed("refused")
+        assert [each.rule for each in look(opened).recovered] == ["verification_differs"]
 
 
 def test_a_channel_whose_address_is_not_there_is_switched_off_and_told_later(tmp_path, hook, monkeypatch, caplog):
