@@ -148,7 +148,7 @@ def _late_since(stream: Situation, now: datetime) -> datetime | None:
     condition = Condition(
         schedule=stream.schedule, last_success_at=status.last_success_at, registered_at=status.registered_at
     )
-    since = late_at(condition)
+    since = late_at(condition, now)
     return since if since is not None and since <= now else None
 
 

@@ -50,8 +50,9 @@ def health(found: Condition, now: datetime) -> Health:
 
     A run that stopped on purpose waits for a person; one that failed is an error. Else the time since the last success
     decides: delayed once a whole turn of the schedule was missed, an error once two were. One that was never loaded is
-    due for the first time after it was registered; one that is not registered is delayed, for nobody runs it. Nothing
-    is overdue of a stream without a schedule.
+    due for the first time after it was registered; one that is not registered is delayed, for nobody runs it. So is one
+    whose last success lies more than a turn ahead: the clock was set back since, and nobody knows how long ago it was.
+    Nothing is overdue of a stream without a schedule.
 
     Example:
         >>> from datetime import timedelta
@@ -74,20 +75,17 @@ def health(found: Condition, now: datetime) -> Health:
     return Health.DELAYED if missed else Health.ON_TIME
 
 
-def late_at(found: Condition) -> datetime | None:
+def late_at(found: Condition, now: datetime) -> datetime | None:
     """When a whole turn of the schedule has passed without a success, in the past or to come.
 
-    None without a schedule, and of a stream that was neither loaded nor registered.
+    None without a schedule, of a stream that was neither loaded nor registered, and where nobody knows since the clock
+    was set back.
     """
     schedule, success, known = found.schedule, found.last_success_at, found.registered_at
-    if schedule is None:
+    since = success or known
+    if schedule is None or since is None or since > schedule.after(now, now):
         return None
-    if success is not None:
-        due = schedule.after(success, success)
-    elif known is not None:
-        due = schedule.first(known)
-    else:
-        return None
+    due = schedule.first(since) if success is None else schedule.after(since, since)
     return schedule.after(due, due)
 
 
@@ -95,7 +93,7 @@ def _missed(found: Condition, now: datetime) -> int:
     """Whole turns of the schedule that passed without a success, counted up to two."""
     if found.schedule is None:
         return 0
-    first = late_at(found)
+    first = late_at(found, now)
     if first is None:
         return 1
     return int(first <= now) + int(found.schedule.after(first, first) <= now)

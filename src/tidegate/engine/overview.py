@@ -155,7 +155,8 @@ def _with_schedule(status: StreamStatus, schedule: Schedule | None, now: datetim
     status = replace(status, health=health(condition, now))
     if schedule is None or status.held_by is not None or status.paused_at is not None:
         return status
-    due_at, missed_at = schedule.due_at(status.last_run_at, status.registered_at or now), late_at(condition)
+    due_at = schedule.due_at(status.last_run_at, status.registered_at or now, now)
+    missed_at = late_at(condition, now)
     return replace(status, due_at=due_at, late=None if missed_at is None else missed_at <= now)
 
 

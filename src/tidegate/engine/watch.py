@@ -123,7 +123,9 @@ class Watch:
 
     def _needs_upkeep(self, stream: Stream) -> bool:
         every, last = stream.policies.maintenance.every, self._maintained.get(stream.name)
-        return every is not None and (last is None or self.now() - last >= every)
+        if every is None or last is None:
+            return every is not None
+        return not timedelta(0) <= self.now() - last < every  # below zero after the clock was set back
 
     def _wait(self, agenda: Agenda) -> float:
         """Seconds until there may be something to do."""

@@ -42,6 +42,10 @@ def test_the_time_since_the_last_success_decides(found, hours, expected):
         ({"last_outcome": "failed", "paused": True, "running": True}, Health.RUNNING),
         ({"last_outcome": None, "last_success_at": None}, Health.DELAYED),
         ({"last_outcome": None, "last_success_at": None, "schedule": None}, Health.ON_TIME),
+        ({"last_success_at": ENDED + timedelta(minutes=1)}, Health.ON_TIME),
+        ({"last_success_at": ENDED + timedelta(days=1)}, Health.DELAYED),
+        ({"last_success_at": ENDED + timedelta(days=1), "schedule": None}, Health.ON_TIME),
+        ({"last_success_at": None, "registered_at": ENDED + timedelta(days=1)}, Health.DELAYED),
     ],
 )
 def test_what_comes_before_the_time(change, expected):

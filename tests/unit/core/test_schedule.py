@@ -66,6 +66,25 @@ def test_a_pause_is_never_shorter_than_the_schedule():
     assert found.ended("items", midnight, well=False) == midnight + 24 * HOUR
 
 
+def test_a_clock_that_was_set_back_keeps_no_stream_from_its_turn():
+    ahead = NOON + timedelta(days=1)
+    found = Agenda.of({"orders": Schedule(every=HOUR), "items": Schedule(cron="0 * * * *")}, ahead)
+    assert found.take(NOON) == ["orders"], "it was due at once, and is"
+    assert found.next_due() == NOON + HOUR
+    for name in found.take(NOON + HOUR):
+        found.ended(name, ahead, well=True)
+    assert found.ended("orders", NOON, well=True) == NOON + HOUR, "set back during the run"
+    assert found.take(NOON) == []
+    assert found.take(NOON + HOUR) == ["orders", "items"]
+
+
+def test_what_is_due_after_a_clock_was_set_back_is_counted_from_now():
+    ahead = NOON + timedelta(days=1)
+    assert Schedule(every=HOUR).due_at(ahead, ahead, NOON) == NOON + HOUR
+    assert Schedule(every=HOUR).due_at(None, ahead, NOON) == NOON
+    assert Schedule(cron="0 * * * *").due_at(ahead, ahead, NOON) == NOON + HOUR
+
+
 def test_streams_are_independent():
     found = agenda(a=Schedule(every=MINUTE), b=Schedule(every=10 * MINUTE))
     assert found.take(NOON) == ["a", "b"]

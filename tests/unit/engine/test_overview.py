@@ -150,10 +150,10 @@ def test_a_stream_at_work_is_neither_due_nor_late(folder):
 
 def test_the_turn_after_the_one_that_was_missed():
     schedule = Schedule(every=timedelta(minutes=5))
-    assert schedule.due_at(None, NOW) == NOW
-    assert late_at(Condition(schedule=schedule, registered_at=NOW)) == NOW + timedelta(minutes=5)
-    assert late_at(Condition(schedule=schedule, last_success_at=NOW)) == NOW + timedelta(minutes=10)
-    assert late_at(Condition(schedule=schedule)) is None
+    assert schedule.due_at(None, NOW, NOW) == NOW
+    assert late_at(Condition(schedule=schedule, registered_at=NOW), NOW) == NOW + timedelta(minutes=5)
+    assert late_at(Condition(schedule=schedule, last_success_at=NOW), NOW) == NOW + timedelta(minutes=10)
+    assert late_at(Condition(schedule=schedule), NOW) is None
 
 
 def test_a_stream_that_runs_and_fails_each_time_is_late_as_its_alert_says(folder):

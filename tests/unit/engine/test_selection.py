@@ -110,6 +110,8 @@ def test_states(three):
     assert state_holds("stale", orders, long_ago, NOW)  # type: ignore[arg-type]
     assert state_holds("stale", items, ran, NOW)  # type: ignore[arg-type]
     assert state_holds("stale", orders, None, NOW)
+    ahead = Known(last_success_at=NOW + timedelta(days=2))
+    assert state_holds("stale", orders, ahead, NOW), "of before the clock was set back"  # type: ignore[arg-type]
     assert state_holds("new", orders, None, NOW)
     assert not state_holds("failed", orders, None, NOW)
 

@@ -212,6 +212,17 @@ def test_tables_are_maintained_as_often_as_the_rules_say():
     assert [turned.upkeep is not None for turned in told if turned.stream == "a"] == [True, False]
 
 
+def test_a_clock_that_was_set_back_keeps_no_table_from_its_maintenance():
+    often = Policies(schedule=SOON, maintenance=Maintenance(every=timedelta(hours=1)))
+    watch, _ = watching(Runs(), Stream("a", policies=often))
+    last = watch._maintained["a"] = utc_now()
+    found = []
+    for minutes in (59, 60, -1):
+        watch.now = lambda minutes=minutes: last + timedelta(minutes=minutes)
+        found.append(watch._needs_upkeep(watch.streams["a"]))
+    assert found == [False, True, True]
+
+
 def test_streams_without_a_schedule_need_one_from_the_call():
     named = [Stream("a"), Stream("b", policies=Policies())]
     assert set(schedules(named, None)) == {"a"}

@@ -52,12 +52,20 @@ class Schedule:
         return now if self.cron is None else self._next(now)
 
     def after(self, began: datetime, now: datetime) -> datetime:
-        """When the next run is due after one that began then and has ended now."""
-        return max(began + self.every, now) if self.every is not None else self._next(now)
+        """When the next run is due after one that began then and has ended now.
 
-    def due_at(self, began: datetime | None, known: datetime) -> datetime:
-        """When a stream is due whose last run began then, or that has never run and is known since then."""
-        return self.first(known) if began is None else self.after(began, began)
+        One that began after now did so before the clock was set back; the next one is counted from now.
+        """
+        return max(min(began, now) + self.every, now) if self.every is not None else self._next(now)
+
+    def due_at(self, began: datetime | None, known: datetime, now: datetime) -> datetime:
+        """When a stream is due whose last run began then, or that has never run and is known since then.
+
+        Times after now are of before the clock was set back, and count as now.
+        """
+        if began is None:
+            return self.first(min(known, now))
+        return self.after(min(began, now), min(began, now))
 
     def _next(self, now: datetime) -> datetime:
         from cronsim import CronSim  # noqa: PLC0415 - as above
@@ -67,12 +75,33 @@ class Schedule:
 
 @dataclass(slots=True, kw_only=True)
 class ScheduledStream:
-    """A stream on the agenda."""
+    """A stream on the agenda.
+
+    Args:
+        planned_at: when `due_at` was set.
+        began_at: when its run did; None of one that waits.
+        failures: since its last run that ended well.
+    """
 
     schedule: Schedule
     due_at: datetime
+    planned_at: datetime
     began_at: datetime | None = None
     failures: int = 0
+
+    def plan(self, began: datetime, now: datetime) -> None:
+        """Sets when it is due again after a run that began then, with the pause that its failures ask for."""
+        self.due_at, self.planned_at = self.schedule.after(began, now), now
+        if self.failures:
+            pause = min(FIRST_PAUSE * 2 ** min(self.failures - 1, 20), LONGEST_PAUSE)
+            self.due_at = max(self.due_at, now + pause)
+
+    def set_back(self, now: datetime) -> None:
+        """The clock was, to now: what was due still is, and no wait that was counted from a later time goes on."""
+        if self.due_at <= self.planned_at:
+            self.due_at = self.planned_at = now
+        else:
+            self.plan(now, now)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,12 +120,17 @@ class Agenda:
     @classmethod
     def of(cls, schedules: Mapping[str, Schedule], now: datetime) -> Agenda:
         """The agenda of a watch that begins now."""
-        return cls(
-            turns={name: ScheduledStream(schedule=each, due_at=each.first(now)) for name, each in schedules.items()}
-        )
+        turns = {
+            name: ScheduledStream(schedule=each, due_at=each.first(now), planned_at=now)
+            for name, each in schedules.items()
+        }
+        return cls(turns=turns)
 
     def take(self, now: datetime) -> list[str]:
         """Takes the streams that are due, longest overdue first; they count as running from now on."""
+        for turn in self.turns.values():
+            if turn.began_at is None and now < turn.planned_at:
+                turn.set_back(now)
         due = [name for name, turn in self.turns.items() if turn.began_at is None and turn.due_at <= now]
         due.sort(key=lambda name: self.turns[name].due_at)
         for name in due:
@@ -110,10 +144,7 @@ class Agenda:
         """
         turn = self.turns[name]
         turn.failures = 0 if well else turn.failures + 1
-        turn.due_at = turn.schedule.after(turn.began_at or now, now)
-        if not well:
-            pause = min(FIRST_PAUSE * 2 ** min(turn.failures - 1, 20), LONGEST_PAUSE)
-            turn.due_at = max(turn.due_at, now + pause)
+        turn.plan(turn.began_at or now, now)
         turn.began_at = None
         return turn.due_at
 

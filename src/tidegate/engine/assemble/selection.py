@@ -182,8 +182,12 @@ def state_holds(state: str, entry: StreamConfig, status: StreamStatus | None, no
     since = status.last_success_at
     if since is None:
         return True
-    due = entry.schedule.after(since, since) if entry.schedule else since + STALE_AFTER
-    return due < now
+    ahead = since > _due(entry, now)  # of before the clock was set back: nobody knows how long ago it was
+    return ahead or _due(entry, since) < now
+
+
+def _due(entry: StreamConfig, since: datetime) -> datetime:
+    return entry.schedule.after(since, since) if entry.schedule else since + STALE_AFTER
 
 
 def _shown(streams: Sequence[StreamConfig], known: Mapping[str, StreamStatus]) -> str:
