@@ -70,7 +70,7 @@ class Watch:
     tell: Callable[[WatchResult], None]
     paused: Callable[[Stream], bool] = field(default=lambda _: False)
     parallel: int = 1
-    _ended: queue.SimpleQueue[tuple[str, Outcome, StreamUpkeep | None] | None] = field(
+    _ended: queue.SimpleQueue[tuple[str, datetime, Outcome, StreamUpkeep | None] | None] = field(
         default_factory=queue.SimpleQueue, init=False
     )
     _stopping: threading.Event = field(default_factory=threading.Event, init=False)
@@ -85,9 +85,13 @@ class Watch:
         """Whether a stop was requested."""
         return self._stopping.is_set()
 
-    def go(self, schedules: Mapping[str, Schedule]) -> None:
-        """Runs the streams until `stop`, and returns when the last running one has finished."""
-        agenda = Agenda.of(schedules, self.now())
+    def go(self, schedules: Mapping[str, Schedule], began: Mapping[str, datetime] | None = None) -> None:
+        """Runs the streams until `stop`, and returns when the last running one has finished.
+
+        Args:
+            began: when the last run of each stream did, by name, whoever ran it.
+        """
+        agenda = Agenda.of(schedules, self.now(), began)
         with ThreadPoolExecutor(max_workers=self.parallel, thread_name_prefix="watch") as pool:
             while not self._stopping.is_set():
                 for name in agenda.take(self.now()):
@@ -100,10 +104,13 @@ class Watch:
             self._note(agenda, 0)
 
     def _turn(self, stream: Stream, due_at: datetime) -> None:
-        """In a thread of its own, which signals do not reach."""
+        """In a thread of its own, which signals do not reach.
+
+        A stream that still waits for a place when a stop was requested is due when the next watch begins.
+        """
         if self._stopping.is_set():
             return
-        outcome, upkeep = None, None
+        began, outcome, upkeep = self.now(), None, None
         try:
             outcome = self.run(stream, due_at)
             if outcome.error is None and not self._stopping.is_set() and self._needs_upkeep(stream):
@@ -113,7 +120,7 @@ class Watch:
             log.error("stream %s: %s: %s", stream.name, type(error).__name__, first_line(error))  # noqa: TRY400 - a trace only at debug
             log.debug("the error of a turn", exc_info=error)
             outcome = outcome or _broken(stream, error)
-        self._ended.put((stream.name, outcome, upkeep))
+        self._ended.put((stream.name, began, outcome, upkeep))
 
     def _left_out(self, name: str) -> bool:
         try:
@@ -139,9 +146,9 @@ class Watch:
         except queue.Empty:
             return
         if ended is not None:
-            name, outcome, upkeep = ended
+            name, began, outcome, upkeep = ended
             now = self.now()
-            next_at = agenda.ended(name, now, well=outcome.error is None)
+            next_at = agenda.ended(name, now, well=outcome.error is None, began=began)
             self.tell(WatchResult(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
 
 
@@ -172,7 +179,13 @@ def watch_streams(
     )
     context.sessions.lasting = True
     with stopped_by_signals(watched.stop):
-        watched.go(schedules(streams, every))
+        watched.go(schedules(streams, every), _last_starts(streams, context))
+
+
+def _last_starts(streams: Sequence[Stream], context: RunContext) -> dict[str, datetime]:
+    """By name when the last run of each stream began; those that never ran are left out."""
+    known = {each.uid: each.last_run_at for each in context.registry.status(with_gaps=False)}
+    return {stream.name: at for stream in streams if (at := known.get(stream.uid)) is not None}
 
 
 def _run(stream: Stream, context: RunContext, due_at: datetime) -> Outcome:

@@ -37,7 +37,36 @@ def test_a_cron_waits_for_its_time_and_counts_missed_ones_once():
     assert found.take(NOON) == []
     assert found.next_due() == NOON + 15 * MINUTE
     assert found.take(NOON + 15 * MINUTE) == ["orders"]
-    assert found.ended("orders", NOON + 50 * MINUTE, well=True) == NOON + HOUR
+    assert found.ended("orders", NOON + 16 * MINUTE, well=True) == NOON + 30 * MINUTE
+    assert found.take(NOON + 30 * MINUTE) == ["orders"]
+    late = NOON + 70 * MINUTE
+    assert found.ended("orders", late, well=True) == late, "12:45 and 13:00 have passed"
+    assert found.take(late) == ["orders"]
+    assert found.ended("orders", late + MINUTE, well=True) == NOON + 75 * MINUTE
+
+
+def test_a_run_that_waited_for_a_place_answers_the_times_before_it_began():
+    found = agenda(orders=Schedule(cron="0 * * * *"), items=Schedule(every=HOUR))
+    began, ended = NOON + 130 * MINUTE, NOON + 140 * MINUTE
+    assert found.take(NOON + HOUR) == ["items", "orders"]
+    assert found.ended("orders", ended, began=began, well=True) == NOON + 3 * HOUR
+    assert found.ended("items", ended, began=began, well=True) == began + HOUR
+
+
+def test_times_of_a_cron_that_passed_while_nobody_watched_are_one_turn_that_is_due():
+    daily, hourly = Schedule(cron="0 3 * * *"), Schedule(cron="0 * * * *")
+    schedules = {"new": daily, "done": daily, "missed": daily, "hourly": hourly}
+    midnight = NOON - 12 * HOUR
+    began = {"done": midnight + 3 * HOUR, "missed": midnight - 50 * HOUR, "hourly": NOON - HOUR}
+    found = Agenda.of(schedules, NOON + MINUTE, began)
+    assert found.take(NOON + MINUTE) == ["missed", "hourly"], "longest overdue first"
+    assert found.ended("missed", NOON + 2 * MINUTE, well=True) == midnight + 27 * HOUR
+    assert found.next_due() == midnight + 27 * HOUR
+
+
+def test_a_last_run_of_before_the_clock_was_set_back_delays_none():
+    found = Agenda.of({"orders": Schedule(cron="0 * * * *")}, NOON, {"orders": NOON + 24 * HOUR})
+    assert found.next_due() == NOON + HOUR
 
 
 def test_errors_make_pauses_that_double_up_to_an_hour_and_success_ends_them():
@@ -71,11 +100,12 @@ def test_a_clock_that_was_set_back_keeps_no_stream_from_its_turn():
     found = Agenda.of({"orders": Schedule(every=HOUR), "items": Schedule(cron="0 * * * *")}, ahead)
     assert found.take(NOON) == ["orders"], "it was due at once, and is"
     assert found.next_due() == NOON + HOUR
-    for name in found.take(NOON + HOUR):
-        found.ended(name, ahead, well=True)
-    assert found.ended("orders", NOON, well=True) == NOON + HOUR, "set back during the run"
+    assert found.take(NOON + HOUR) == ["items"]
+    for name in ("orders", "items"):
+        assert found.ended(name, ahead, began=ahead, well=True) == ahead + HOUR
     assert found.take(NOON) == []
     assert found.take(NOON + HOUR) == ["orders", "items"]
+    assert found.ended("orders", NOON, well=True) == NOON + HOUR, "set back during the run"
 
 
 def test_what_is_due_after_a_clock_was_set_back_is_counted_from_now():

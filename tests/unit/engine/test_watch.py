@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -21,6 +21,7 @@ from tidegate.errors import ConfigError, RegistryError
 from tidegate.strategies.full import Full
 
 SOON = Schedule(every=timedelta(seconds=1))
+NIGHT = datetime(2025, 6, 1, 3, tzinfo=UTC)
 
 
 @dataclass
@@ -221,6 +222,26 @@ def test_a_clock_that_was_set_back_keeps_no_table_from_its_maintenance():
         watch.now = lambda minutes=minutes: last + timedelta(minutes=minutes)
         found.append(watch._needs_upkeep(watch.streams["a"]))
     assert found == [False, True, True]
+
+
+def test_a_turn_that_waited_for_a_place_when_a_watch_stopped_is_run_by_the_next_one():
+    nightly = {name: Schedule(cron="0 3 * * *") for name in "ab"}
+    clock, began = iter(range(10_000)), {name: NIGHT - timedelta(days=1) for name in "ab"}
+    found = []
+    for _ in range(2):
+        runs = Runs()
+        watch, _ = watching(runs, Stream("a"), Stream("b"))
+        watch.now = lambda: NIGHT + timedelta(seconds=next(clock))
+        going = threading.Thread(target=watch.go, args=(nightly, dict(began)))
+        going.start()
+        assert runs.began.wait(10)
+        found += runs.at_work
+        watch.stop()
+        began[runs.at_work[0]] = watch.now()
+        runs.gate.set()
+        going.join(10)
+        assert not going.is_alive()
+    assert sorted(found) == ["a", "b"]
 
 
 def test_streams_without_a_schedule_need_one_from_the_call():

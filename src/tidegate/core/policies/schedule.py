@@ -23,7 +23,8 @@ class Schedule:
     Args:
         every: the time from the start of one run to the start of the next; after a longer run the next one starts at
             once.
-        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream runs count once.
+        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream runs, or while nobody watches,
+            count once.
     """
 
     every: timedelta | None = None
@@ -47,16 +48,21 @@ class Schedule:
     def __str__(self) -> str:
         return self.cron or f"every {short_duration(self.every or timedelta())}"
 
-    def first(self, now: datetime) -> datetime:
-        """When the first run is due of a watch that begins now: at once, or at the next time of the cron."""
-        return now if self.cron is None else self._next(now)
+    def first(self, now: datetime, began: datetime | None = None) -> datetime:
+        """When the first run is due of a watch that begins now: at once, or at the next time of the cron.
+
+        Args:
+            began: when the last run did; the next time of the cron is the first one after it, which may have passed.
+        """
+        return now if self.cron is None else self._next(min(began or now, now))
 
     def after(self, began: datetime, now: datetime) -> datetime:
-        """When the next run is due after one that began then and has ended now.
+        """When the next run is due after one that began then and has ended now: at once if its time has passed.
 
         One that began after now did so before the clock was set back; the next one is counted from now.
         """
-        return max(min(began, now) + self.every, now) if self.every is not None else self._next(now)
+        began = min(began, now)
+        return max(began + self.every if self.every is not None else self._next(began), now)
 
     def due_at(self, began: datetime | None, known: datetime, now: datetime) -> datetime:
         """When a stream is due whose last run began then, or that has never run and is known since then.
@@ -118,10 +124,17 @@ class Agenda:
     turns: dict[str, ScheduledStream] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schedules: Mapping[str, Schedule], now: datetime) -> Agenda:
-        """The agenda of a watch that begins now."""
+    def of(
+        cls, schedules: Mapping[str, Schedule], now: datetime, began: Mapping[str, datetime] | None = None
+    ) -> Agenda:
+        """The agenda of a watch that begins now.
+
+        Args:
+            began: when the last run of each stream did; those that never ran are left out.
+        """
+        last = began or {}
         turns = {
-            name: ScheduledStream(schedule=each, due_at=each.first(now), planned_at=now)
+            name: ScheduledStream(schedule=each, due_at=each.first(now, last.get(name)), planned_at=now)
             for name, each in schedules.items()
         }
         return cls(turns=turns)
@@ -137,14 +150,17 @@ class Agenda:
             self.turns[name].began_at = now
         return due
 
-    def ended(self, name: str, now: datetime, *, well: bool) -> datetime:
+    def ended(self, name: str, now: datetime, *, well: bool, began: datetime | None = None) -> datetime:
         """When the stream, whose run has ended now, is due again.
 
         After errors the pause doubles from ten seconds up to an hour, and is never shorter than the schedule's.
+
+        Args:
+            began: when the run did, if it had to wait for a place; else when it was taken.
         """
         turn = self.turns[name]
         turn.failures = 0 if well else turn.failures + 1
-        turn.plan(turn.began_at or now, now)
+        turn.plan(began or turn.began_at or now, now)
         turn.began_at = None
         return turn.due_at
 
