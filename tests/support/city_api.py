@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +15,8 @@ PAGE = 3
 class CityApi(ThreadingHTTPServer):
     """`/readings?since=…&page=…` (`{"data": […], "next": …}`), `/garages` (a list, with an ETag).
 
-    `faults` are answered one by one before anything else: `(status, headers, body)`, or `"cut"` for half a body.
+    `order` says how cursors are compared. `faults` are answered one by one before anything else:
+    `(status, headers, body)`, or `"cut"` for half a body.
     """
 
     daemon_threads = True
@@ -22,6 +24,7 @@ class CityApi(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.readings: list[dict[str, Any]] = []
+        self.order: Callable[[Any], Any] = str
         self.garages: list[dict[str, Any]] = []
         self.faults: list[Any] = []
         self.asked: list[str] = []
@@ -68,7 +71,8 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self, params: dict[str, str]) -> None:
         number = int(params.get("page", 1))
         since = params.get("since", "")
-        found = [each for each in self.server.readings if str(each["at"]) >= since]
+        order = self.server.order
+        found = [each for each in self.server.readings if not since or order(each["at"]) >= order(since)]
         rows = found[(number - 1) * PAGE : number * PAGE]
         body = {"data": rows, "total": -(-len(found) // PAGE) or 1}
         self._send(200, {}, json.dumps(body).encode())

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tidegate.core.addresses import in_the_clear
 from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import ConfigError
+from tidegate.sources._api.cursors import ranked
 from tidegate.sources._api.extraction import VALIDATORS, Extraction, without_logins
 from tidegate.sources._api.logins import PLAIN, LoginScope
 from tidegate.sources._api.source import ApiSource
@@ -179,7 +180,10 @@ class Http(ApiSource):
             if self.http.logs_in
             else None,
         )
-        return rest_api_source(self.http.config(session), name="http")  # type: ignore[arg-type]
+        made = rest_api_source(self.http.config(session), name="http")  # type: ignore[arg-type]
+        if self.http.incremental is not None:
+            made.resources["records"].add_map(ranked(str(self.http.incremental.get("cursor_path"))))
+        return made
 
 
 def _digest(value: Any) -> str:

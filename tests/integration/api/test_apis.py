@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
@@ -83,6 +84,25 @@ def test_new_readings_are_appended_once(workspace, api, spark):
     assert good(workspace, "readings", spark, full_refresh=True).rows_inserted == len(everything)
     assert ids(workspace) == everything
     assert all("since=2025" in path for path in api.asked[asked:])  # the answers that are kept are loaded again
+    idle(workspace, "readings")
+
+
+@pytest.mark.parametrize(
+    ("initial", "cursors", "order"),
+    [
+        ("2020-01-01T00:00:00Z", ["2025-01-01T00:07:00Z", "2025-01-01T00:07:00.5Z"], datetime.fromisoformat),
+        ("0", ["9", "10"], int),
+    ],
+)
+def test_a_later_reading_is_loaded_however_its_cursor_is_written(workspace, api, spark, initial, cursors, order):
+    incremental = {**NEW, "initial_value": initial}
+    request = {"url": f"{api.url}/readings", "records": "$.data", "paginator": PAGES, "incremental": incremental}
+    workspace.write({"readings": readings(api, source={"http": request, "columns": {}})}, connections={})
+    api.order = order
+    for number, cursor in enumerate(cursors):
+        api.readings.append({"id": number, "at": cursor})
+        assert good(workspace, "readings", spark).rows_inserted == 1
+    assert ids(workspace) == [0, 1]
     idle(workspace, "readings")
 
 

@@ -1,5 +1,7 @@
 """What the source `http` asks of an API, and what it takes for an answer."""
 
+from datetime import datetime
+
 import pytest
 
 pytest.importorskip("dlt")
@@ -47,6 +49,82 @@ def test_the_next_pass_goes_on_where_the_last_one_ended(api):
     api.readings += [{**reading(1), "id": 7}, reading(2)]  # one has the very time of the last one
     assert asked(api, since=state, **request)[0] == api.readings[2:]
     assert asked(api, since=state, increments=False, **request)[0] == api.readings
+
+
+def since(api, cursors, **incremental):
+    """What an API with such an incremental answers to each of several passes, after each of which it has one more."""
+    incremental = {"cursor_path": "at", "start_param": "since", **incremental}
+    state, found = None, []
+    for number, at in enumerate(cursors):
+        api.readings.append({"id": number, "at": at})
+        rows, state = asked(api, since=state, records="$.data", paginator=PAGES, incremental=incremental)
+        found.append([row["id"] for row in rows])
+        assert all(type(row["at"]) is type(at) for row in rows)
+    return found
+
+
+MOMENTS = [
+    "2025-01-01T00:07:00Z",
+    "2025-01-01T00:07:00.5Z",
+    "2025-01-01T00:07:00.50000001Z",
+    "2025-01-01t01:08:00+01:00",
+    "2024-12-31 23:09:00-01:00",
+    "2025-01-01T00:10",
+    "2025-01-02",
+]
+
+
+@pytest.mark.parametrize("initial", [{}, {"initial_value": "2020"}, {"initial_value": "2025-01-01T01:06:00+01:00"}])
+def test_times_are_compared_as_moments_however_they_are_written(api, initial):
+    api.order = lambda text: [*MOMENTS, text].index(text) if text in MOMENTS else -1
+    assert since(api, MOMENTS, **initial) == [[number] for number in range(len(MOMENTS))]
+
+
+def test_a_lag_reaches_back_from_the_latest_moment(api):
+    times = ["2025-01-01T09:00:00Z", "2025-01-01T11:30:00+02:00", "2025-01-01T10:00:00.5Z"]
+    api.order = datetime.fromisoformat
+    assert since(api, times, initial_value="2025-01-01T00:00:00Z", lag=60) == [[0], [0, 1], [1, 2]]
+
+
+def test_whole_numbers_in_texts_are_compared_as_numbers(api):
+    api.order = int
+    assert since(api, ["9", "10", "010", "11"], initial_value="0") == [[0], [1], [2], [3]]
+    api.readings = []
+    assert since(api, ["101", "99"]) == [[0], []], "which comes too late"
+
+
+def test_a_cursor_deep_in_a_record_is_one_too(api):
+    incremental = {"cursor_path": "meta.at", "start_param": "since", "initial_value": "0"}
+    request = {"records": "$.data", "incremental": incremental}
+    api.readings = [{"id": each, "at": "0", "meta": {"at": each}} for each in ("9", "10")]
+    rows, state = asked(api, **request)
+    assert [row["id"] for row in rows] == ["9", "10"]
+    assert "since=10" not in "".join(api.asked)
+    api.order = lambda _: 0
+    assert (asked(api, since=state, **request)[0], "since=10" in api.asked[-1]) == ([], True)
+
+
+def test_numbers_are_numbers_and_other_texts_of_one_form_are_texts(api):
+    api.order = lambda _: 0
+    assert since(api, [9, 10]) == [[0], [1]]
+    api.readings = []
+    assert since(api, ["01ARZ3NDEK", "01ARZ3NDEM"]) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("cursors", "forms"),
+    [
+        (["item9", "item10"], "a text of 6 letters and digits and a text of 5 letters"),
+        (["31/12/2024", "01/01/2025"], "a text of 10 characters and a text of 10 characters"),
+        (["2025-01-01T00:00:00Z", "Wed, 01 Jan 2025 01:00:00 GMT"], "a text of 29 characters and a time"),
+        (["7", "2025-01-01T00:00:00Z"], "a time and a whole number"),
+    ],
+)
+def test_texts_whose_order_nobody_knows_are_refused(api, cursors, forms):
+    api.order = lambda _: 0
+    with pytest.raises(SourceError, match=f"cursor 'at' .* texts whose order is not known: {forms}") as caught:
+        since(api, cursors)
+    assert "initial_value:" in caught.value.hint
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(api):
