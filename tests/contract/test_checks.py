@@ -188,8 +188,8 @@ class Positive:
     def refuse(self, schema: Schema) -> None:
         Range(column=self.column, min=0).refuse(schema)
 
-    def condition(self, schema: Schema) -> str:  # noqa: ARG002 - the same for every type
-        return f"{self.column} >= 0"
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:  # noqa: ARG002 - the same for every type
+        return {self.columns: f"{self.column} >= 0"}
 
     def reason(self) -> str:
         return f"{self.column} is below zero"
@@ -202,22 +202,22 @@ def below_zero(rows: Sequence[Mapping[str, Any]]) -> Any:
 class BoundLost(Positive):
     __doc__ = Positive.__doc__
 
-    def condition(self, _schema: Schema) -> str:
-        return f"{self.column} > 0"
+    def conditions(self, _schema: Schema) -> Mapping[tuple[str, ...], str]:
+        return {self.columns: f"{self.column} > 0"}
 
 
 class NullRefused(Positive):
     __doc__ = Positive.__doc__
 
-    def condition(self, _schema: Schema) -> str:
-        return f"coalesce({self.column}, -1) >= 0"
+    def conditions(self, _schema: Schema) -> Mapping[tuple[str, ...], str]:
+        return {self.columns: f"coalesce({self.column}, -1) >= 0"}
 
 
 class OtherColumn(Positive):
     __doc__ = Positive.__doc__
 
-    def condition(self, _schema: Schema) -> str:
-        return f"{self.column} >= 0 OR code = 'nothing'"
+    def conditions(self, _schema: Schema) -> Mapping[tuple[str, ...], str]:
+        return {self.columns: f"{self.column} >= 0 OR code = 'nothing'"}
 
 
 class SaysNothing(Positive):

@@ -5,6 +5,7 @@ NULL passes; use `not_null` to exclude it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -47,12 +48,12 @@ class AcceptedValues:
 
     def refuse(self, schema: Schema) -> None:
         """Refuses values that the column cannot hold."""
-        self.condition(schema)
+        self.conditions(schema)
 
-    def condition(self, schema: Schema) -> str:
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:
         """False for a row with another value."""
         listed = (sql for column in schema if column.name == self.column for sql in literals(column, self.values))
-        return f"{quote(self.column)} IN ({', '.join(listed)})"
+        return {self.columns: f"{quote(self.column)} IN ({', '.join(listed)})"}
 
     def reason(self) -> str:
         """Which column."""

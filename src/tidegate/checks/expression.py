@@ -5,6 +5,7 @@ A row for which the condition is NULL passes, as in a SQL CHECK constraint.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -39,9 +40,9 @@ class Expression:
     def refuse(self, schema: Schema) -> None:
         """Nothing: Spark knows the types."""
 
-    def condition(self, schema: Schema) -> str:  # noqa: ARG002 - it names its columns itself
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:  # noqa: ARG002 - it names its columns itself
         """The condition itself."""
-        return self.sql
+        return {self.columns: self.sql}
 
     def reason(self) -> str:
         """The condition."""

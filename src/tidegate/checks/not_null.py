@@ -5,6 +5,7 @@ An empty string is not NULL.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -40,9 +41,9 @@ class NotNull:
     def refuse(self, schema: Schema) -> None:
         """Nothing: any column may hold NULL."""
 
-    def condition(self, schema: Schema) -> str:  # noqa: ARG002 - the same for every type
-        """False for a row with a NULL in one of the columns."""
-        return " AND ".join(f"{quote(name)} IS NOT NULL" for name in self.columns)
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:  # noqa: ARG002 - the same for every type
+        """One for each column, false for a row with a NULL there."""
+        return {(name,): f"{quote(name)} IS NOT NULL" for name in self.columns}
 
     def reason(self) -> str:
         """Which columns."""

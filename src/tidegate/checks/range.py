@@ -5,7 +5,7 @@ NULL passes; use `not_null` to exclude it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -47,16 +47,16 @@ class Range:
 
     def refuse(self, schema: Schema) -> None:
         """Refuses bounds that the column cannot hold, and those between which nothing is."""
-        self.condition(schema)
+        self.conditions(schema)
         column = schema.find(self.column)
         if column is None or self.min is None or self.max is None:
             return
         if above(column, self.min, self.max):
             raise ConfigError(f"range has min {self.min} above max {self.max}", column=self.column)
 
-    def condition(self, schema: Schema) -> str:
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:
         """False for a row beyond a bound."""
-        return " AND ".join(self._ends(schema))
+        return {self.columns: " AND ".join(self._ends(schema))}
 
     def reason(self) -> str:
         """Which column, and the bounds."""

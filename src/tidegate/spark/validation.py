@@ -5,7 +5,7 @@ Written as SQL text, which classic and Connect sessions both accept. The text ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,17 +42,20 @@ class Condition:
     """One rule of rows, compiled.
 
     Args:
-        good: false for a row that breaks it.
+        good: conditions by the columns that they need; a row breaks the rule if one is false whose columns are known.
         where: only rows for which it is true are looked at.
-        columns: that it needs; a row of which one is not known is not looked at.
     """
 
     rule: str
     reason: str
     on_fail: OnFail
-    good: str
+    good: Mapping[tuple[str, ...], str]
     where: str | None = None
-    columns: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All that it needs."""
+        return tuple(dict.fromkeys(name for names in self.good for name in names))
 
 
 def annotated(rows: DataFrame, conditions: Sequence[Condition], *, refused: OnFail) -> DataFrame:
@@ -76,11 +79,17 @@ def _case(condition: Condition, there: set[str]) -> str:
     asked = [f"({condition.where})"] if condition.where else []
     asked += [f"{name} IS NULL" for name in (REFUSED,) if name in there]
     asked += [f"NOT coalesce({name}, false)" for name in (DELETED, CLEARS) if name in there]
-    if UNKNOWN in there and condition.columns:
-        named = ", ".join(map(string, condition.columns))
-        asked.append(f"NOT coalesce(arrays_overlap({UNKNOWN}, array({named})), false)")
+    broken = " OR ".join(_broken(good, columns, there) for columns, good in condition.good.items())
     error = f"'rule', {string(condition.rule)}, 'reason', {string(condition.reason)}, 'on_fail', '{condition.on_fail}'"
-    return f"CASE WHEN {' AND '.join([*asked, f'NOT ({condition.good})'])} THEN named_struct({error}) END"
+    return f"CASE WHEN {' AND '.join([*asked, f'({broken})'])} THEN named_struct({error}) END"
+
+
+def _broken(good: str, columns: Sequence[str], there: set[str]) -> str:
+    """The condition that a row is not good, by columns that it carries."""
+    if UNKNOWN not in there or not columns:
+        return f"NOT ({good})"
+    named = ", ".join(map(string, columns))
+    return f"(NOT coalesce(arrays_overlap({UNKNOWN}, array({named})), false) AND NOT ({good}))"
 
 
 def with_lookup(rows: DataFrame, there: DataFrame, rule: str, columns: Sequence[str]) -> DataFrame:

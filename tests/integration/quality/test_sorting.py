@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tidegate.checks.not_null import NotNull
 from tidegate.core.batch import Latest
 from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
 from tidegate.core.policies.rules import OnFail
@@ -75,7 +76,7 @@ def test_a_row_kept_as_text_is_the_same_row_again(spark):
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         rows = spark.createDataFrame(ROWS, ddl(COLUMNS))
-        everything = [Condition(rule="r", reason="because", on_fail=OnFail.QUARANTINE, good="false")]
+        everything = [Condition(rule="r", reason="because", on_fail=OnFail.QUARANTINE, good={(): "false"})]
         kept = validation.bad(
             validation.annotated(rows, everything, refused=OnFail.STOP), row_text(COLUMNS), None, STAMP
         )
@@ -116,7 +117,7 @@ def broken(rule, a, b) -> bool:
 def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
     columns = Schema(columns=(Column(name="a", type=INT), Column(name="b", type=INT)))
     conditions = [
-        Condition(rule=f"r{number}", reason=good, on_fail=on_fail, good=good, where=where)
+        Condition(rule=f"r{number}", reason=good, on_fail=on_fail, good={(): good}, where=where)
         for number, (good, on_fail, where) in enumerate(rules)
     ]
     read = validation.annotated(spark.createDataFrame(rows, "a int, b int"), conditions, refused=OnFail.STOP)
@@ -145,7 +146,7 @@ def test_events_are_asked_only_what_they_carry(spark):
         (None, None, None, None, None, "no JSON", "o5", "{broken"),
     ]
     conditions = [
-        Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good="a IS NOT NULL", columns=("a",)),
+        Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good={("a",): "a IS NOT NULL"}),
     ]
     read = validation.annotated(spark.createDataFrame(events, schema), conditions, refused=OnFail.QUARANTINE)
     columns = Schema(columns=(Column(name="id", type=INT), Column(name="a", type=INT)))
@@ -157,10 +158,20 @@ def test_events_are_asked_only_what_they_carry(spark):
     assert sorted(row[ORIGIN] for row in validation.good(read, read.columns[:-1]).collect()) == ["o2", "o3", "o4"]
 
 
+def test_a_column_that_an_event_lacks_leaves_the_others_to_decide(spark):
+    schema = f"id int, customer_id int, note string, {UNKNOWN} array<string>"
+    events = [(1, None, None, ["note"]), (2, 7, None, ["note"]), (3, None, None, []), (4, None, "x", ["customer_id"])]
+    check = NotNull(columns=("customer_id", "note"))
+    condition = Condition(rule="n", reason="", on_fail=OnFail.STOP, good=check.conditions(Schema(columns=())))
+    read = validation.annotated(spark.createDataFrame(events, schema), [condition], refused=OnFail.STOP)
+    found = read.selectExpr("id", f"size({validation.ERRORS})").collect()
+    assert {row[0]: row[1] for row in found} == {1: 1, 2: 0, 3: 1, 4: 0}
+
+
 def test_what_is_replayed_waits_no_more_once_its_load_has_landed(spark):
     columns = Schema(columns=(Column(name="id", type=INT),))
     rows = spark.createDataFrame([(1,), (2,), (None,)], ddl(columns))
-    bad = [Condition(rule="r", reason="", on_fail=OnFail.QUARANTINE, good="false")]
+    bad = [Condition(rule="r", reason="", on_fail=OnFail.QUARANTINE, good={(): "false"})]
     kept = validation.bad(validation.annotated(rows, bad, refused=OnFail.STOP), row_text(columns), None, STAMP)
     waiting = validation.annotated(validation.unpacked(kept, row_text(columns)), (), refused=OnFail.STOP)
     judged = validation.replayable(waiting, ["id"])

@@ -53,7 +53,7 @@ def rule(check, on_fail=OnFail.STOP, **more) -> Rule:
 @pytest.mark.parametrize(
     ("check", "sql"),
     [
-        (NotNull(columns=("id", "it's")), "`id` IS NOT NULL AND `it's` IS NOT NULL"),
+        (NotNull(columns=("it's",)), "`it's` IS NOT NULL"),
         (Range(column="small", min=0.5), "`small` >= CAST('0.5' AS decimal(2,1))"),
         (Range(column="amount", max=10, inclusive=False), "`amount` < CAST('10' AS decimal(2,0))"),
         (Range(column="ratio", min=0, max=1), "`ratio` >= CAST('0.0' AS double) AND `ratio` <= CAST('1.0' AS double)"),
@@ -67,7 +67,12 @@ def rule(check, on_fail=OnFail.STOP, **more) -> Rule:
 )
 def test_conditions(check, sql):
     check.refuse(COLUMNS)
-    assert check.condition(COLUMNS) == sql
+    assert check.conditions(COLUMNS) == {check.columns: sql}
+
+
+def test_of_several_columns_each_decides_by_itself():
+    found = NotNull(columns=("id", "it's")).conditions(COLUMNS)
+    assert found == {("id",): "`id` IS NOT NULL", ("it's",): "`it's` IS NOT NULL"}
 
 
 @pytest.mark.parametrize(

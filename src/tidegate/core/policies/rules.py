@@ -5,7 +5,7 @@ Messages never include values of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -101,8 +101,11 @@ class RowCheck(_AnyCheck, Protocol):
 
     judges: ClassVar[Literal[Judges.ROW]]
 
-    def condition(self, schema: Schema) -> str:
-        """Spark SQL that is false for a row that breaks the rule; true or NULL for a good one."""
+    def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:
+        """Spark SQL by the columns that it looks at, each false for a row that breaks the rule; else true or NULL.
+
+        Of an event that does not carry one of these columns only the others decide.
+        """
 
     def reason(self) -> str:
         """What is wrong with a row for which it is false; no value of a row."""

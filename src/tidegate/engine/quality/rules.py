@@ -62,7 +62,10 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
         check = rule.check
         if check.judges is Judges.AGGREGATE:
             continue
-        good = check.condition(columns) if check.judges is Judges.ROW else validation.found(rule.name, check.columns)
+        if check.judges is Judges.ROW:
+            good = check.conditions(columns)
+        else:
+            good = {check.columns: validation.found(rule.name, check.columns)}
         found.append(
             Condition(
                 rule=rule.name,
@@ -70,7 +73,6 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
                 on_fail=rule.on_fail,
                 good=good,
                 where=rule.where,
-                columns=check.columns,
             )
         )
     return found
