@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tidegate.core.column_selection import ColumnSelection
@@ -183,12 +183,24 @@ def clock(session: DescribingSession) -> int:
     return int(found)
 
 
-def unique_sets(session: DescribingSession, relation: Relation) -> tuple[frozenset[str], ...]:
-    """The columns of each valid unique index that covers every row and no NULL."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueIndex:
+    """A valid unique index that covers every row and no NULL.
+
+    Args:
+        immediate: no two rows ever have the same values; else (`DEFERRABLE`) only none that are committed have.
+    """
+
+    columns: frozenset[str]
+    immediate: bool
+
+
+def unique_indexes(session: DescribingSession, relation: Relation) -> tuple[UniqueIndex, ...]:
+    """Those of a table."""
     if not relation.parts:
         return ()
     rows = session.rows(
-        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull) "
+        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull), bool_and(i.indimmediate) "
         "FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
         "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
         "LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
@@ -196,7 +208,8 @@ def unique_sets(session: DescribingSession, relation: Relation) -> tuple[frozens
         "AND i.indexprs IS NULL AND k.place <= i.indnkeyatts AND NOT (c.relkind = 'r' AND c.relhassubclass) "
         "GROUP BY i.indexrelid"
     )
-    return tuple(frozenset(names) for names, required in rows if required)
+    found = (UniqueIndex(columns=frozenset(names), immediate=at_once) for names, required, at_once in rows if required)
+    return tuple(found)
 
 
 def row_bytes(session: DescribingSession, relation: Relation) -> int:

@@ -47,7 +47,7 @@ FROM pg_class c LEFT JOIN LATERAL (
   SELECT array_agg(a.attname::text ORDER BY k.place) AS names FROM pg_index i
   CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-  WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts
+  WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts AND i.indimmediate
     AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
 ) AS keys ON true
 WHERE c.oid = {oid}
@@ -84,7 +84,7 @@ class Identified:
     Args:
         kind: of table, as the catalog says it.
         identity: `d`, `n`, `f` or `i`.
-        columns: of the primary key, or of the index that was chosen for it.
+        columns: of the primary key, or of the index that was chosen for it; the log never takes a deferrable one.
         generated: columns that the log does not carry.
         uniform: its partitions say the same.
     """

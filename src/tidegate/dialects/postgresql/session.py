@@ -185,7 +185,7 @@ class PostgresqlSession(PreSnapshotSession):
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
         """From the valid unique indexes over columns that are not NULL."""
-        return catalog.unique_sets(self, relation)
+        return tuple(index.columns for index in catalog.unique_indexes(self, relation))
 
     def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
         """From declarative partitioning by range."""

@@ -18,7 +18,7 @@ from tidegate.core.ports.capabilities import ReplicationSlot
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.retention import SlotRetention
 from tidegate.core.yaml_text import listed
-from tidegate.dialects.postgresql import Postgresql, publications
+from tidegate.dialects.postgresql import Postgresql, catalog, publications
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused
@@ -82,13 +82,7 @@ class SlotOptions(ReplicationSlot):
                     f"the stream is {', '.join(key)}",
                     hint=f"Use `key: [{', '.join(columns)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
                 )
-            if not any(unique <= set(key) for unique in session.unique_sets(self.relation)):
-                raise ConfigError(
-                    f"nothing in {self.relation.label} keeps two rows from having the same {', '.join(key)}, and of "
-                    "such rows the log does not tell which one changed",
-                    hint="Give those columns a primary key or a unique index, and NOT NULL; or load the table by "
-                    "another strategy.",
-                )
+            check_unique(session, self, key)
             found = slots.find(session, self.slot)
             if found is not None and found.plugin != slots.PLUGIN:
                 raise ConfigError(
@@ -169,7 +163,7 @@ def check_identity(session: PostgresqlSession, options: SlotOptions) -> slots.Id
     if found.identity == "n" or (found.identity in "di" and not found.columns):
         raise SchemaRefused(
             f"the log of {relation.label} does not identify the row of an update or delete: the table has no primary "
-            f"key",
+            "key, or a DEFERRABLE one",
             hint=f"`ALTER TABLE {table} REPLICA IDENTITY FULL`, or give it a primary key; then run again.",
         )
     if found.kind == "p" and (found.identity in "fi" or not found.uniform):
@@ -185,6 +179,26 @@ def check_identity(session: PostgresqlSession, options: SlotOptions) -> slots.Id
             "strategy.",
         )
     return found
+
+
+def check_unique(session: PostgresqlSession, options: SlotOptions, key: Sequence[str]) -> None:
+    """Raises ConfigError where two rows may have one key, be it only until the end of a statement or transaction."""
+    label, named = options.relation.label, ", ".join(key)
+    found = [index for index in catalog.unique_indexes(session, options.relation) if index.columns <= set(key)]
+    if not found:
+        raise ConfigError(
+            f"nothing in {label} keeps two rows from having the same {named}, and of such rows the log does not tell "
+            "which one changed",
+            hint="Give those columns a primary key or a unique index, and NOT NULL; or load the table by another "
+            "strategy.",
+        )
+    if not any(index.immediate for index in found):
+        raise ConfigError(
+            f"the key {named} of {label} is DEFERRABLE: while a statement moves keys from row to row, two rows have "
+            "one key, and the log does not tell which of them is deleted",
+            hint=f"`CREATE UNIQUE INDEX ON {options.relation.sql} ({', '.join(map(session.dialect.quote, key))})`, "
+            "which is checked at once; or use another `key:`, or load the table by another strategy.",
+        )
 
 
 @contextmanager
