@@ -6,7 +6,9 @@ The reason never contains a value.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -276,7 +278,21 @@ def unlogged(connector: str) -> str:
 
 
 def _holders(unavailable: str) -> str:
-    """The texts that stand for a value that nobody logged: in a text, in bytes, in arrays of texts and of numbers."""
+    """The texts that stand for a value that nobody logged, one for each kind of column that has a form of its own.
+
+    Source: Debezium, `UnchangedToastedPlaceholder` and `PostgresValueConverter.handleUnknownData`: the placeholder as a
+    text, as bytes, as the one pair of an hstore, as the one element of an array of texts or of bytes, as the UUID of
+    its name in one of UUIDs, and in any other array with an element for each of its bytes.
+    """
     raw = unavailable.encode()
-    arrays = (json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in ([unavailable], list(raw)))
-    return ", ".join(map(Spark().string, (unavailable, base64.b64encode(raw).decode(), *arrays)))
+    named = uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3)
+    each = [(byte + 128) % 256 - 128 for byte in raw]  # a byte of Java has a sign
+    digits = [base64.b64encode(bytes([byte])).decode() for byte in raw]
+    nested: list[object] = [
+        {unavailable: unavailable},
+        *([unavailable], [base64.b64encode(raw).decode()], [str(named)]),
+        *(each, [f"{json_text.MARK}{number}.0" for number in each], [number != 0 for number in each]),
+        *(digits, [{"scale": 0, "value": digit} for digit in digits]),
+    ]
+    texts = (json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in nested)
+    return ", ".join(map(Spark().string, (unavailable, base64.b64encode(raw).decode(), *texts)))

@@ -240,20 +240,37 @@ def test_avro_by_the_schemas_of_a_registry(session):
     assert cut[REFUSED] == "it does not match its schema"
 
 
+DIGITS = [base64.b64encode(bytes([byte])).decode() for byte in HOLDER.encode()]
+PLACEHOLDERS = {
+    "text": HOLDER,
+    "bytea": base64.b64encode(HOLDER.encode()).decode(),
+    "hstore as JSON": f'{{"{HOLDER}":"{HOLDER}"}}',
+    "hstore as a map": {HOLDER: HOLDER},
+    "text[]": [HOLDER],
+    "bytea[]": [base64.b64encode(HOLDER.encode()).decode()],
+    "uuid[]": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+    "int[]": list(HOLDER.encode()),
+    "float8[]": [float(byte) for byte in HOLDER.encode()],
+    "boolean[]": [True] * len(HOLDER),
+    "numeric(9,0)[]": DIGITS,
+    "numeric[]": [{"scale": 0, "value": digit} for digit in DIGITS],
+}
+"""As Debezium's `UnchangedToastedPlaceholder` writes an unchanged value of each type."""
+
+
 def test_a_column_that_is_absent_is_no_placeholder(session):
     """Neither says a value; but of a new row the placeholder stands for one that is lost."""
-    said = [{"id": 1, "name": HOLDER}, {"id": 1}, {"id": 1, "name": None}]
-    messages = [(None, bare(op, after=after)) for op in ("u", "c", "r") for after in said]
+    said = [*({"id": 1, "name": each} for each in PLACEHOLDERS.values()), {"id": 1}, {"id": 1, "name": None}]
+    operations = {"u": None, "c": "REPLICA IDENTITY", "r": "REPLICA IDENTITY"}
+    messages = [(None, bare(op, after=after)) for op in operations for after in said]
     found = told(session, Debezium(columns={"id": "bigint", "name": "text"}), messages)
-    lost, nothing = ["name"], []
-    for of_op, wanted in zip(
-        (found[:3], found[3:6], found[6:]), (None, "REPLICA IDENTITY", "REPLICA IDENTITY"), strict=True
-    ):
-        placeholder, absent, null = of_op
-        assert (placeholder[UNKNOWN], absent[UNKNOWN], null[UNKNOWN]) == (lost, lost, nothing)
-        assert (absent[REFUSED], null[REFUSED]) == (None, None)
-        assert (placeholder[REFUSED] is None) if wanted is None else (wanted in placeholder[REFUSED])
-        assert {each["name"] for each in of_op} == {None}
+    for of_op, wanted in zip((found[n :: len(said)] for n in range(len(said))), [*PLACEHOLDERS, "", None], strict=True):
+        for event, reason in zip(of_op, operations.values(), strict=True):
+            assert event[UNKNOWN] == ([] if wanted is None else ["name"]), wanted
+            assert (reason in event[REFUSED]) if wanted and reason else (event[REFUSED] is None), wanted
+            assert event["name"] is None
+    shop = bare("u", after={"id": 1, "name": [HOLDER, HOLDER]})
+    assert told(session, Debezium(columns={"id": "bigint", "name": "text"}), [(None, shop)])[0][UNKNOWN] == []
 
 
 UPPER = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
