@@ -160,6 +160,26 @@ def test_rows_of_dms_and_of_sqlserver(log_of, spark, tmp_path):
     assert (outcome.rows_read, outcome.rows_superseded, log.rows()) == (3, 1, [(1, "later")])
 
 
+def test_a_row_of_the_full_load_of_dms_is_older_than_any_change(log_of, spark, tmp_path):
+    """It has the time of its transfer, a change that of its commit."""
+
+    def written(name, *rows):
+        found = spark.createDataFrame(rows, "Op string, id int, name string, at string")
+        timed = found.withColumn("at", found.at.cast("timestamp_ntz"))
+        timed.coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "events" / name))
+
+    source = {"path": "events", "envelope": {"kind": "dms", "sequence": "at"}, "format": "parquet"}
+    log = log_of(source=source)
+    changes = [("U", 1, "later", "2025-01-01 10:05:00"), ("D", 2, None, "2025-01-01 10:06:00")]
+    full = [(None, key, "full", "2025-01-01 10:10:00") for key in (1, 2, 3)]
+    written("1.parquet", *changes, *full)
+    assert (log.loaded().rows_superseded, log.rows()) == (2, [(1, "later"), (3, "full")])
+    written("2.parquet", ("U", 3, "changed", "2025-01-01 10:07:00"))
+    log.loaded()
+    written("3.parquet", (None, 3, "full", "2025-01-01 10:20:00"), (None, 2, "full", "2025-01-01 10:20:00"))
+    assert (log.loaded().rows_superseded, log.rows()) == (2, [(1, "later"), (3, "changed")])
+
+
 def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of):
     log = log_of(strategy={"kind": "cdc", "remember": "0s", "compact_after": 2})
     for number in range(1, 4):
