@@ -11,7 +11,7 @@ from integration.topics.conftest import event
 from tidegate.core.ids import Connection
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.envelopes.debezium import Debezium
-from tidegate.errors import HistoryGone, SourceError, SourceUnavailable
+from tidegate.errors import ConfigError, HistoryGone, SourceError, SourceUnavailable
 from tidegate.sources.change_log import ChangeLog
 from tidegate.sources.change_log.topic import brokers as kafka_client
 from tidegate.spark.session import Sessions
@@ -66,6 +66,12 @@ def test_losses_stop(kafka):
     kafka.send(topic, *(event("c", row(n), 10 + n) for n in range(8)))
     with pytest.raises(HistoryGone, match="deleted and recreated"):
         ask(kafka, topic, first.state)
+
+
+def test_a_compacted_topic_is_refused(kafka):
+    with pytest.raises(ConfigError, match=r"is compacted \(cleanup\.policy=compact\)"):
+        ask(kafka, kafka.create_topic(cleanup_policy="compact"))
+    assert kafka_client.Brokers(Connection(name="events", kafka=kafka.bootstrap)).topic("none") is None
 
 
 @pytest.mark.slow

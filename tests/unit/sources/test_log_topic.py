@@ -19,7 +19,7 @@ from tidegate.errors import ConfigError, HistoryGone, SourceError
 from tidegate.sources.change_log.topic import brokers as kafka
 from tidegate.sources.change_log.topic.log import Start, TopicLog, TopicLogOptions
 
-TWO = kafka.TopicOffsets(cluster="c1", topic="t1", begins={0: 0, 1: 0}, ends={0: 10, 1: 4})
+TWO = kafka.TopicOffsets(cluster="c1", topic="t1", begins={0: 0, 1: 0}, ends={0: 10, 1: 4}, cleanup="delete")
 EVENTS = Connection(name="events", kafka="127.0.0.1:9092")
 COLUMNS = {"id": "bigint"}
 
@@ -141,6 +141,19 @@ def test_a_topic_that_is_not_the_one_that_was_read_stops(now, reason):
         log_of(now).after(state_of(TWO), most=None)
     back = "ends at offset" in reason  # more events would hide this, so the stream is told to stay where it is
     assert gone.value.context.get("restored", False) is back
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_is_refused(policy):
+    with pytest.raises(ConfigError, match=f"topic orders is compacted \\(cleanup.policy={policy}\\)") as refused:
+        log_of(replace(TWO, cleanup=policy)).after(state_of(TWO), most=None)
+    assert "--entity-name orders --add-config cleanup.policy=delete" in refused.value.hint
+
+
+def test_a_topic_whose_configuration_may_not_be_read_is_read_with_a_note():
+    log = log_of(replace(TWO, cleanup=None))
+    assert log.after(None, most=None).events == 14
+    assert "(DescribeConfigs)" in log.notes()[0]
 
 
 def test_a_beginning_that_is_lost_is_taken_only_when_that_is_said():

@@ -55,7 +55,7 @@ class Brokers(kafka.Brokers):
             return None
         ends = {part: len(log) for part, log in enumerate(self.topics[name])}
         begins = {part: self.begins.get(name, 0) for part in ends}
-        return kafka.TopicOffsets(cluster="c1", topic=f"id of {name}", begins=begins, ends=ends)
+        return kafka.TopicOffsets(cluster="c1", topic=f"id of {name}", begins=begins, ends=ends, cleanup="delete")
 
     def scan(self, topic, spans):
         for part, (start, stop) in spans.items():

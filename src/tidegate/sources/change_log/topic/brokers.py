@@ -27,6 +27,9 @@ TIMEOUT = 30.0
 
 BATCH = 10_000
 """Messages that are taken from the client at once."""
+POLICY = "cleanup.policy"
+UNTOLD = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "_UNSUPPORTED_FEATURE")
+"""Answers of brokers that do not tell the configuration of a topic to this client, or to none."""
 FIRST = 0.2
 """Seconds that a batch has to fill."""
 
@@ -54,12 +57,19 @@ class TopicOffsets:
     Args:
         cluster, topic: the identities of the brokers and of the topic; a topic made again under its name has another.
         begins, ends: of every partition the first offset there is and the one after the last that is committed.
+        cleanup: its `cleanup.policy`; None where the client may not read it.
     """
 
     cluster: str
     topic: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
+    cleanup: str | None
+
+    @property
+    def compacted(self) -> bool:
+        """Whether of the messages with one key only the last stays, so that others vanish behind any position."""
+        return "compact" in (each.strip() for each in (self.cleanup or "").split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +177,10 @@ class Brokers:
                     request_timeout=TIMEOUT,
                 )
                 found.append({part.partition: answer.result().offset for part, answer in asked.items()})
+            cleanup = _cleanup(admin, name)
+        begins, ends = found
         return TopicOffsets(
-            cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=found[0], ends=found[1]
+            cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=begins, ends=ends, cleanup=cleanup
         )
 
     def last(self, topic: str, ends: Mapping[int, int], begins: Mapping[int, int], most: int) -> list[Message]:
@@ -274,6 +286,21 @@ class Brokers:
 
 class _Refusal(Exception):
     """A message that is an error."""
+
+
+def _cleanup(admin: AdminClient, topic: str) -> str | None:
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - only where a topic is read
+    from confluent_kafka import admin as configs  # noqa: PLC0415 - as above
+
+    spec_of: Any = configs  # its stubs leave out what it exports
+    asked = spec_of.ConfigResource(spec_of.ResourceType.TOPIC, topic)
+    try:
+        found = admin.describe_configs([asked], request_timeout=TIMEOUT)[asked].result()
+    except KafkaException as error:
+        if error.args[0].name() in UNTOLD:
+            return None
+        raise
+    return found[POLICY].value if POLICY in found else None
 
 
 def spread(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:

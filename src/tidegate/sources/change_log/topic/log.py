@@ -125,6 +125,11 @@ class TopicLog(OpenLog):
             SourceError: there is no such topic.
         """
         found = self._ends
+        if found.cleanup is None:
+            self._notes.append(
+                f"the login may not read the configuration of {self.label} (DescribeConfigs), so it is not known "
+                "whether the topic is compacted, which would lose deletes"
+            )
         before = self._position(state, found)
         read_state: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
         if state is None and self._options.start is Start.TABLE:
@@ -247,6 +252,14 @@ class TopicLog(OpenLog):
             raise SourceError(
                 f"there is no {self.label} at connection {self._options.connection.name!r}",
                 hint="Correct `source: {topic: …}`, or start its connector, then run again.",
+            )
+        if found.compacted:
+            raise ConfigError(
+                f"{self.label} is compacted ({kafka.POLICY}={found.cleanup}): of the events of a key only the last "
+                "stays, so changes and deletes vanish before they are read",
+                hint=f"`kafka-configs.sh --bootstrap-server … --alter --entity-type topics --entity-name "
+                f"{self._options.topic} --add-config {kafka.POLICY}=delete`, then `tidegate resync STREAM`; or read "
+                "another topic.",
             )
         return found
 
