@@ -67,10 +67,26 @@ def schema_of(values: Sequence[bytes | None], columns: Mapping[str, str], table:
                 hint="Remove `columns:` from `envelope:`, and take fields out of `document` where it is queried.",
             )
         return DOCUMENTS
-    messages = [fields for each in read if (fields := connect.fields_of(each, "after", "before"))]
+    messages = _rows(read)
     if connector == "oracle":
         _refuse_durations(messages, columns)
     return connect.schema_of(messages, columns, table)
+
+
+def _rows(messages: Sequence[object]) -> list[Sequence[Mapping[str, Any]]]:
+    """The fields of the rows of messages that carry a schema."""
+    return [fields for each in messages if (fields := connect.fields_of(each, "after", "before"))]
+
+
+def own(values: Sequence[bytes | None], table: str | None, only: str | None) -> list[bool]:
+    """Which of the messages may be events of the table that is named; those that name none may."""
+    if table is None and only is None:
+        return [each is not None for each in values]
+    names = [origin.table_of(connect.loaded(each)) for each in values]
+    return [
+        value is not None and (name is None or (origin.is_called(table, name) if table is not None else name == only))
+        for value, name in zip(values, names, strict=True)
+    ]
 
 
 def _refuse_durations(messages: Sequence[Sequence[Mapping[str, Any]]], columns: Mapping[str, str]) -> None:
@@ -140,8 +156,7 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
         "WHEN op IS NULL THEN 'it has no `op`, so it is not a Debezium event' "
         f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
-        f"WHEN {_foreign_table(reading)} THEN 'it is of a different table than the newest event; choose one with "
-        f"`table:`' "
+        f"WHEN {_foreign_table(reading)} THEN {Spark().string(origin.foreign(reading.only))} "
         f"WHEN {MONGODB} THEN {_refused_document(reading)} "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') "

@@ -152,6 +152,11 @@ def is_of(name: str, table: str) -> str:
     return f"({' OR '.join(both)})"
 
 
+def foreign(only: str | None) -> str:
+    """Why an event of another table than that one is refused."""
+    return f"it is not of table {only}, as the others are; choose one with `table:`"
+
+
 def is_called(name: str, table: str) -> bool:
     """The same of a table's name that is known.
 

@@ -69,9 +69,17 @@ class Debezium(MessageEnvelope):
         """See `Envelope`."""
         return replace(self, key=tuple(key))
 
-    def of_one_table(self, messages: Sequence[Message]) -> Debezium:
-        """The same for events of the newest message's table alone."""
-        return replace(self, only=debezium.table_of([each.value for each in messages]))
+    def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
+        return None if self.table else before or debezium.table_of([each.value for each in messages])
+
+    def of_table(self, name: str | None) -> Debezium:
+        """See `MessageEnvelope`."""
+        return replace(self, only=name)
+
+    def own(self, messages: Sequence[Message]) -> list[bool]:
+        """See `MessageEnvelope`."""
+        return debezium.own([each.value for each in messages], self.table, self.only)
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""

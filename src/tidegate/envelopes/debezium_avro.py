@@ -91,9 +91,17 @@ class DebeziumAvro(MessageEnvelope):
         """See `Envelope`."""
         return replace(self, key=tuple(key))
 
-    def of_one_table(self, messages: Sequence[Message]) -> DebeziumAvro:
-        """The same for events of the newest message's table alone."""
-        return replace(self, only=debezium.table_of(self._as_json(messages)))
+    def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
+        return None if self.table else before or debezium.table_of(self._as_json(messages))
+
+    def of_table(self, name: str | None) -> DebeziumAvro:
+        """See `MessageEnvelope`."""
+        return replace(self, only=name)
+
+    def own(self, messages: Sequence[Message]) -> list[bool]:
+        """See `MessageEnvelope`; a message that cannot be read tells nothing."""
+        return debezium.own(self._read(messages), self.table, self.only)
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; the schemas that they name are asked for once, before."""

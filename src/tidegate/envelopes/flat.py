@@ -38,6 +38,12 @@ UNSEEN = (
 )
 
 
+UNNAMED = (
+    "it does not name its table as fully as `table: {}` does; the transform has to add the fields "
+    "(`add.fields=table,source.schema,source.db,…`)"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flat(MessageEnvelope):
     """Flattened events in JSON, with or without a schema in each message, and fields added to them.
@@ -52,6 +58,7 @@ class Flat(MessageEnvelope):
         lob_enabled: the connector of Oracle captures LOBs (`lob.enabled=true`), so that its placeholder says unchanged.
         prefix: the prefix of the added fields (`add.fields.prefix`); no column of the table may begin with it.
         connector: the connector that wrote the events, if no field names it: `postgresql`, `mysql`, …
+        only: of which table every event has to be that names its table.
         key: the stream's.
         known: schemas that messages are known to carry, so that they are read faster.
     """
@@ -64,6 +71,7 @@ class Flat(MessageEnvelope):
     lob_enabled: bool = False
     prefix: str = "__"
     connector: str | None = None
+    only: str | None = field(default=None, metadata={"given": True})
     key: tuple[str, ...] = field(default=(), metadata={"given": True})
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
@@ -76,9 +84,7 @@ class Flat(MessageEnvelope):
         Raises:
             ConfigError: neither tells; the hint says what to write.
         """
-        found = (connect.fields_of(connect.loaded(each.value)) for each in messages)
-        messages_fields = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
-        return connect.schema_of(messages_fields, self.columns, table)
+        return connect.schema_of(self._rows(messages), self.columns, table)
 
     def connector_settings(self, order: Sequence[str]) -> Mapping[str, str]:
         """See `MessageEnvelope`; the transform drops the event that empties a table."""
@@ -101,6 +107,22 @@ class Flat(MessageEnvelope):
         """See `Envelope`."""
         return replace(self, key=tuple(key))
 
+    def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
+        if self.table or before:
+            return None if self.table else before
+        names = (self._named(_row(connect.loaded(each.value))) for each in reversed(messages))
+        return next((name for name in names if name), None)
+
+    def of_table(self, name: str | None) -> Flat:
+        """See `MessageEnvelope`."""
+        return replace(self, only=name)
+
+    def own(self, messages: Sequence[Message]) -> list[bool]:
+        """See `MessageEnvelope`."""
+        names = (self._named(_row(connect.loaded(each.value))) for each in messages)
+        return [each.value is not None and self._may_be(name) for each, name in zip(messages, names, strict=True)]
+
     def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
@@ -113,12 +135,12 @@ class Flat(MessageEnvelope):
         rows = rows.selectExpr("*", f"from_json(text, '{events.ROW}', map({LONG_STRINGS})) AS row")
         rows = rows.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
-            rows = events.kept(rows, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
+            rows = events.kept(rows, f"row IS NULL OR {self._is_own()} OR NOT ({self._is_named(self.table)})")
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
         saying = events.DecodedEventColumns(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
             "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
-            f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' "
+            f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' {self._foreign()} "
             f"WHEN {self._source('connector')} = 'mongodb' THEN 'it is a flattened document of MongoDB; read whole "
             f"ones with envelope debezium' "
             f"WHEN op = 'u' THEN {self._key_may_have_changed()} END",
@@ -147,22 +169,63 @@ class Flat(MessageEnvelope):
 
     def takes(self, table: str) -> bool:
         """See `TransactionMarkers`."""
-        return transactions.takes(self.table, None, table)
+        return transactions.takes(self.table, self.only, table)
 
     def _member(self, message: object) -> Member | None:
-        row = message.get("payload", message) if isinstance(message, dict) else None
-        if not isinstance(row, dict):
+        row = _row(message)
+        if row is None:
             return None
-
-        def text_of(name: str) -> Any:
-            names = (f"{self.prefix}{each}{name}" for each in ("transaction_", "", "source_"))
-            return next((row[each] for each in names if row.get(each) is not None), None)
-
-        table = ".".join(each for name in ("db", "schema", "table") if isinstance(each := text_of(name), str))
-        if text_of("op") == "r" or (self.table is not None and table and not self.takes(table)):
+        table = self._named(row)
+        if self._added_value(row, "op") == "r" or (self.table is not None and table and not self.takes(table)):
             return None
         name = row.get(f"{self.prefix}transaction_id")
-        return Member("") if name is None else transactions.member(name, text_of("total_order"))
+        return Member("") if name is None else transactions.member(name, self._added_value(row, "total_order"))
+
+    def _added_value(self, row: Mapping[str, Any], name: str) -> Any:
+        """What an added field says."""
+        names = (f"{self.prefix}{each}{name}" for each in ("transaction_", "", "source_"))
+        return next((row[each] for each in names if row.get(each) is not None), None)
+
+    def _named(self, row: Mapping[str, Any] | None) -> str:
+        """The table of a row, as far as added fields name it."""
+        parts = (self._added_value(row or {}, name) for name in ("db", "schema", "table"))
+        return ".".join(each for each in parts if isinstance(each, str))
+
+    def _may_be(self, name: str) -> bool:
+        """Whether a row of a table of that name may be one that is read."""
+        if self.table is not None:
+            return not name or origin.is_called(self.table, name) or self.table.endswith(f".{name}")
+        return not self.only or f".{self.only}".endswith(f".{name}") or f".{name}".endswith(f".{self.only}") or not name
+
+    def _rows(self, messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:
+        """The fields of the rows of messages that carry a schema, without the added ones."""
+        found = (connect.fields_of(connect.loaded(each.value)) for each in messages)
+        return [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
+
+    def _is_own(self) -> str:
+        return origin.is_of(self.table or "*", origin.table(self._source))
+
+    def _is_named(self, table: str) -> str:
+        """The condition that an event names its table as fully as that name does; some databases have no schemas."""
+        needed = [f"{self._source('table')} IS NOT NULL"]
+        if "." in table:
+            no_schemas = f"{self._source('connector')} IN ('mysql', 'mariadb') AND {self._source('db')} IS NOT NULL"
+            needed.append(f"({self._source('schema')} IS NOT NULL OR {no_schemas})")
+        if table.count(".") > 1:
+            needed.append(f"{self._source('db')} IS NOT NULL")
+        return f"coalesce({' AND '.join(needed)}, false)"
+
+    def _foreign(self) -> str:
+        """The cases of events that are of another table, or that do not say of which."""
+        if self.table is not None:
+            return f"WHEN NOT {self._is_own()} THEN {Spark().string(UNNAMED.format(self.table))}"
+        if self.only is None:
+            return ""
+        name, only = origin.table(self._source), Spark().string(self.only)
+        same = (
+            f"{name} IN ('', {only}) OR endswith({name}, concat('.', {only})) OR endswith({only}, concat('.', {name}))"
+        )
+        return f"WHEN NOT ({same}) THEN {Spark().string(origin.foreign(self.only))}"
 
     def _key_may_have_changed(self) -> str:
         """Why an update may leave the row of an old key in the table; NULL where messages have no keys, as in files."""
@@ -188,3 +251,9 @@ class Flat(MessageEnvelope):
     def _operation(self) -> str:
         deleted = f"row[{Spark().string(f'{self.prefix}deleted')}]"
         return f"if({deleted} = 'true', 'd', coalesce({self._field('op')}, 'u'))"
+
+
+def _row(message: object) -> Mapping[str, Any] | None:
+    """The row of a message as JSON gives it; None where it has none."""
+    row = message.get("payload", message) if isinstance(message, dict) else None
+    return row if isinstance(row, dict) else None

@@ -29,6 +29,20 @@ def event(op, lsn, key, **row):
     return {"before": {"id": key}, "after": {"id": key, **row} if put else None, "source": source, "op": op}
 
 
+def test_events_of_two_tables_are_refused_in_one_load_and_in_two(log_of):
+    log = log_of(source={"path": "events/*.json", "envelope": {"kind": "debezium", "columns": {"id": "bigint"}}})
+    log.events("1.json", event("c", 10, 1))
+    log.loaded()
+    other = event("c", 11, 1)
+    other["source"]["table"] = "items"
+    log.events("2.json", other)
+    error = str(log.run().error)
+    assert "it is not of table shop.public.orders, as the others are; choose one with `table:`" in error
+    log.events("2.json", other, event("c", 12, 2))
+    assert "it is not of table shop.public.orders" in str(log.run().error)
+    assert log.rows() == [(1,)]
+
+
 @pytest.mark.parametrize("table", [None, "public.orders"])
 def test_events_are_decoded_once_to_be_applied_and_once_to_be_proven(log_of, monkeypatch, table):
     found, folded = [], merge.folded

@@ -14,7 +14,7 @@ from support.schema_registry import registry_of
 from tidegate.core.log import CLEARS, RAW, REFUSED, UNKNOWN, Message
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
-from tidegate.envelopes.flat import Flat
+from tidegate.envelopes.flat import UNNAMED, Flat
 from tidegate.spark.dataframe_ops import DELETED, ORDER
 from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 
@@ -188,10 +188,9 @@ def test_events_of_the_table_and_those_of_others(session):
     every = told(session, Debezium(columns={"id": "int"}, table="public.*"), messages)
     assert [event["id"] for event in every] == [7, None, 8]
     plain = [Message(key=as_bytes(key), value=as_bytes(value)) for key, value in messages[:-2]]
-    mine = Debezium(columns={"id": "int"}).of_one_table(plain)
-    assert mine.only == "d.public.t"
-    *_, strange = told(session, mine, messages)
-    assert strange[REFUSED] == "it is of a different table than the newest event; choose one with `table:`"
+    mine = Debezium(columns={"id": "int"})
+    *_, strange = told(session, mine.of_table(mine.table_of(plain, None)), messages)
+    assert strange[REFUSED] == "it is not of table d.public.t, as the others are; choose one with `table:`"
 
 
 def test_flattened_rows(session):
@@ -217,6 +216,45 @@ def test_flattened_rows(session):
     found, broken = told(session, Flat(table="t"), [(None, wrapped), (None, other), (None, "[1")])
     assert (columns(found), found[REFUSED]) == ({"id": 5}, None)
     assert broken[REFUSED] == "it is not a complete JSON object", "whose event it is, nobody can tell"
+
+
+FLATTENED = {"__op": "u", "__source_connector": "postgresql", "__source_sequence": '["1","5"]'}
+
+
+def flattened(key, **named):
+    return None, {"id": key, **FLATTENED, **{f"__{name}": value for name, value in named.items()}}
+
+
+def test_flattened_rows_of_another_table_are_refused_as_far_as_they_name_it(session):
+    messages = [
+        flattened(1, db="d", schema="shop1", table="orders"),
+        flattened(2, db="d", schema="shop2", table="orders"),
+        flattened(3, table="orders"),
+        flattened(4),
+    ]
+    envelope = Flat(columns={"id": "int"}).of_table("d.shop1.orders")
+    found = told(session, envelope, messages)
+    reason = "it is not of table d.shop1.orders, as the others are; choose one with `table:`"
+    assert [event[REFUSED] for event in found] == [None, reason, None, None]
+
+
+def test_a_flattened_row_that_does_not_name_its_table_fully_is_no_other_tables(session):
+    messages = [
+        flattened(1, schema="public", table="orders"),
+        flattened(2, schema="old", table="orders"),
+        flattened(3, table="orders"),
+        flattened(4, db="d", table="orders"),
+        flattened(5),
+        flattened(6, db="public", table="orders", source_connector="mysql"),
+        flattened(7, db="other", table="orders", source_connector="mysql"),
+    ]
+    found = told(session, Flat(columns={"id": "int"}, table="public.orders"), messages)
+    assert [event["id"] for event in found] == [1, 3, 4, 5, 6]
+    named, *unnamed, _ = found
+    assert named[REFUSED] is None
+    assert {event[REFUSED] for event in unnamed} == {UNNAMED.format("public.orders")}
+    whole = told(session, Flat(columns={"id": "int"}, table="d.public.orders"), messages[:1])
+    assert "as fully as `table: d.public.orders`" in whole[0][REFUSED]
 
 
 @pytest.mark.slow

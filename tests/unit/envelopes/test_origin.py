@@ -9,6 +9,7 @@ import pytest
 from tidegate.core.log import Message
 from tidegate.envelopes import _origin as origin
 from tidegate.envelopes.debezium import Debezium
+from tidegate.envelopes.flat import Flat
 
 
 def test_a_table_is_called_by_its_last_names_or_by_a_pattern():
@@ -31,4 +32,11 @@ def test_the_newest_message_tells_the_table(source, table, wrapped):
     value = json.dumps({"payload": event} if wrapped else event).encode()
     older = json.dumps({"op": "c", "source": {"db": "d", "table": "older"}}).encode()
     messages = [Message(key=None, value=each) for each in (older, value, b"{", None)]
-    assert Debezium().of_one_table(messages).only == (table or "d.older")
+    assert Debezium().table_of(messages, None) == (table or "d.older")
+    assert Debezium().table_of(messages, "d.before") == "d.before"
+    assert Debezium(table="d.*").table_of(messages, "d.before") is None, "the project says what is read"
+    added = {f"__source_{name}": value for name, value in (source or {}).items()}
+    rows = [{"id": 1, "__db": "d", "__table": "older"}, {"id": 1, **added} if table else {"id": 2}]
+    flattened = [Message(key=None, value=json.dumps({"payload": row} if wrapped else row).encode()) for row in rows]
+    if source is None or "collection" not in source:
+        assert Flat().table_of(flattened, None) == (table or "d.older")

@@ -74,12 +74,24 @@ class MessageEnvelope(Envelope, Protocol):
         """
         return None
 
+    def own(self, messages: Sequence[Message]) -> list[bool]:
+        """Which of them may be events of the table that is read; a tombstone is none."""
+        return [each.value is not None for each in messages]
+
     def primed_with(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use
         """The same, with the same answers, but faster for having seen these messages, the newest last."""
         return self
 
-    def of_one_table(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default they name no table
-        """The same for events of the newest message's table alone, unless a table is named."""
+    def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:  # noqa: ARG002 - by default none
+        """The table that all events have to be of; None where nothing names it, or `table:` says what is read.
+
+        Args:
+            before: that of the events that were read before; else the newest of the messages that names one says it.
+        """
+        return None
+
+    def of_table(self, name: str | None) -> Self:  # noqa: ARG002 - by default messages name no table
+        """The same for events of that table alone: another one is refused, unless `table:` says what is read."""
         return self
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +33,8 @@ from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceMoved
-from tidegate.sources.change_log import json_lines
-from tidegate.sources.change_log.log import OpenLog, columns_of, no_event
+from tidegate.sources.change_log import json_lines, line_sample
+from tidegate.sources.change_log.log import OpenLog, columns_known, columns_of, no_event, of_one_table
 from tidegate.sources.shared.files.options import checked, texts_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from tidegate.sources.shared.reference import FileRows
 
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
-SAMPLE = 200
-"""Messages of a file by which an envelope tells its columns."""
 PIECE = 1 << 20
 """Bytes of a file that are looked at together."""
 
@@ -116,6 +113,7 @@ class FileLog(OpenLog):
         self._chosen: Sequence[FileInfo] | None = None
         self._before: Mapping[str, str] = {}
         self._shapes: dict[str, Shape] = {}
+        self._named: str | None = None
 
     @property
     def label(self) -> str:
@@ -149,18 +147,24 @@ class FileLog(OpenLog):
         """
         ready, _ = self._listed
         before = dict(state or {})
-        self._before = dict(before.get("columns", ()))
+        self._before, self._named = dict(before.get("columns", ())), before.get("table")
         after, reason = self._read_before(before)
         waiting = [each for each in ready if after is None or each.path > after]
         chosen, events = self._few(waiting, most)
         self._chosen = chosen
-        self.__dict__.pop("_columns", None)  # told by the files that were asked for before
+        for cached in ("_columns", "_messages"):  # of the files that were asked for before
+            self.__dict__.pop(cached, None)
         if not chosen:
             return LogSpan(slices=(), state=before, reason="no new file")
+        messages = self._options.envelope.messages
+        if messages and not self._messages and not columns_known(self.schema):
+            return LogSpan(slices=(), state=before, events=0, reason="no event of the table yet")
         upto = chosen[-1].path
         position: dict[str, Any] = {"upto": upto, "digest": _digest([each for each in ready if each.path <= upto])}
-        if not self._options.envelope.messages:
+        if not messages:
             position["columns"] = [[column.name, column.type.spark] for column in self._columns]
+        elif (table := self._envelope.table_of(self._messages, self._named)) is not None:
+            position["table"] = table
         return LogSpan(
             slices=(LogRange(part=self.label, after=after, upto=upto),),
             state=position,
@@ -183,7 +187,7 @@ class FileLog(OpenLog):
     def schema(self) -> Schema:
         """The columns of the table, as the files that are read next and those before tell them."""
         if self._options.envelope.messages:
-            return columns_of(cast("MessageEnvelope", self._options.envelope), self.label, self._sample(self._read))
+            return columns_of(*self._of_one_table(), self.label)
         return cast("RowEnvelope", self._options.envelope).schema(self._columns)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
@@ -191,8 +195,8 @@ class FileLog(OpenLog):
         paths = self._paths(parts)
         with reading(self.label):
             if self._options.envelope.messages:
-                envelope = cast("MessageEnvelope", self._options.envelope)
-                return envelope.primed_with(self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
+                envelope, known = self._of_one_table()
+                return envelope.primed_with(known).events(self._lines(session, paths), schema)
             return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
 
     def read_twice(
@@ -289,12 +293,25 @@ class FileLog(OpenLog):
                 return int(orc.ORCFile(content).nrows)
             return _lines(content)
 
-    def _sample(self, files: Sequence[FileInfo]) -> list[Message]:
-        found = []
-        for each in files:
-            with self._place.store.open(each.path) as content:
-                found += [Message(key=None, value=line.strip()) for line in itertools.islice(content, SAMPLE)]
-        return found
+    @property
+    def _envelope(self) -> MessageEnvelope:
+        return cast("MessageEnvelope", self._options.envelope)
+
+    def _of_one_table(self) -> tuple[MessageEnvelope, list[Message]]:
+        return of_one_table(self._envelope, self._messages, self._named)
+
+    @cached_property
+    def _messages(self) -> list[Message]:
+        """Messages that tell the columns, the newest last; of files of which nobody has asked only the first ones."""
+        paths = [each.path for each in self._read]
+        asked = line_sample.FileSample(
+            store=self._place.store,
+            own=self._envelope.of_table(self._named).own,
+            paths=paths,
+            earlier=[each.path for each in self._listed[0] if paths and each.path < paths[0]],
+            most=line_sample.SAMPLE if self._chosen is None else None,
+        )
+        return line_sample.messages(asked)
 
     @cached_property
     def _columns(self) -> Schema:

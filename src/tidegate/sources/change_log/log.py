@@ -6,7 +6,7 @@ Events cannot answer questions about rows: these go to the table that the log be
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidegate.core.batch import Latest
@@ -77,7 +77,7 @@ class OpenLog(Log, Protocol):
 
 
 def columns_of(
-    envelope: MessageEnvelope, label: str, messages: Sequence[Message], table: Schema | None = None
+    envelope: MessageEnvelope, messages: Sequence[Message], label: str, table: Schema | None = None
 ) -> Schema:
     """The columns as messages of a log tell them.
 
@@ -91,6 +91,26 @@ def columns_of(
         if messages:
             raise
         raise no_event(label) from error
+
+
+def of_one_table(
+    envelope: MessageEnvelope, messages: Sequence[Message], before: str | None
+) -> tuple[MessageEnvelope, list[Message]]:
+    """The envelope for events of one table, and the messages that may be of it.
+
+    Args:
+        before: the table of the events that were read before; else the newest message says it.
+    """
+    found = envelope.of_table(envelope.table_of(messages, before))
+    return found, [each for each, own in zip(messages, found.own(messages), strict=True) if own]
+
+
+def columns_known(schema: Callable[[], Schema]) -> bool:
+    """Whether a log tells the columns, although it holds no event of the table."""
+    try:
+        return bool(schema().columns)
+    except ColumnsUnknown:
+        return False
 
 
 def no_event(label: str) -> ColumnsUnknown:

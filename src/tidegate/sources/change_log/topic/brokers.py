@@ -183,12 +183,6 @@ class Brokers:
             cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=begins, ends=ends, cleanup=cleanup
         )
 
-    def last(self, topic: str, ends: Mapping[int, int], begins: Mapping[int, int], most: int) -> list[Message]:
-        """The last messages of every partition before these offsets, the newest of all last."""
-        spans = {part: (max(end - most, begins.get(part, 0)), end) for part, end in ends.items()}
-        found = [each for batch in self.scan(topic, spans) for each in batch if each.message.value]
-        return [each.message for each in sorted(found, key=lambda each: each.at)]
-
     def written_at(self, topic: str, offsets: Mapping[int, int]) -> datetime | None:
         """When the oldest of these messages was written; None where there is none."""
         spans = {part: (offset, offset + 1) for part, offset in offsets.items()}

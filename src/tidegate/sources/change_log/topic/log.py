@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from tidegate.core.display import counted
@@ -30,9 +30,9 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
-from tidegate.sources.change_log.log import OpenLog, columns_of
+from tidegate.sources.change_log.log import OpenLog, columns_known, columns_of, of_one_table
 from tidegate.sources.change_log.topic import brokers as kafka
-from tidegate.sources.change_log.topic import transactions
+from tidegate.sources.change_log.topic import sample, transactions
 from tidegate.sources.shared.frame_probe import reading
 from tidegate.spark import jars
 from tidegate.spark.sql import padded
@@ -46,8 +46,6 @@ JARS = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-SAMPLE = 20
-"""Messages of each partition by which an envelope tells its columns."""
 
 
 class Start(StrEnum):
@@ -89,9 +87,11 @@ class TopicLog(OpenLog):
         self._table = table
         self._brokers = kafka.Brokers(options.connection)
         self._notes: list[str] = []
+        self._before: Mapping[int, int] | None = None
         self._upto: Mapping[int, int] = {}
+        self._named: str | None = None
         self._bulk = False
-        self._sample: tuple[Mapping[int, int], list[Message]] | None = None
+        self._sample: tuple[object, list[Message]] | None = None
 
     @property
     def label(self) -> str:
@@ -125,12 +125,8 @@ class TopicLog(OpenLog):
             SourceError: there is no such topic.
         """
         found = self._ends
-        if found.cleanup is None:
-            self._notes.append(
-                f"the login may not read the configuration of {self.label} (DescribeConfigs), so it is not known "
-                "whether the topic is compacted, which would lose deletes"
-            )
-        before = self._position(state, found)
+        before = self._before = self._position(state, found)
+        self._named = (state or {}).get("table")
         read_state: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
         if state is None and self._options.start is Start.TABLE:
             # What is written while the table is read comes again, from here on.
@@ -152,6 +148,10 @@ class TopicLog(OpenLog):
             if upto[part] > before[part]
         )
         self._upto = upto if slices else found.ends
+        if slices and not self._messages() and not columns_known(self.schema):
+            return LogSpan(slices=(), state=state or {}, events=0, reason="no event of the table yet")
+        if slices and (table := self._envelope.table_of(self._messages(), self._named)) is not None:
+            read_state["table"] = table
         taken = sum(upto.values()) - sum(before.values())
         behind = 0 if held else sum(waiting.values()) - taken
         if behind:
@@ -179,7 +179,7 @@ class TopicLog(OpenLog):
         table = self._table.schema() if self._table else None
         if self._bulk and table is not None:
             return table
-        return columns_of(self._envelope, self.label, self._newest(), table)
+        return columns_of(*self._of_one_table(), self.label, table)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of these ranges."""
@@ -207,13 +207,14 @@ class TopicLog(OpenLog):
                 f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            return self._of_one_table().primed_with(self._newest()).events(messages, schema)
+            envelope, known = self._of_one_table()
+            return envelope.primed_with(known).events(messages, schema)
 
     def _whole(
         self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
     ) -> transactions.WholeTransactions:
         """TopicOffsets that cut no transaction."""
-        markers = self._of_one_table().transactions
+        markers = self._of_one_table()[0].transactions
         if markers is None:
             raise InternalError("an envelope that reports no transactions was asked for them")
         return transactions.whole(
@@ -230,15 +231,24 @@ class TopicLog(OpenLog):
             ),
         )
 
-    def _of_one_table(self) -> MessageEnvelope:
-        return self._envelope.of_one_table(self._newest())
+    def _of_one_table(self) -> tuple[MessageEnvelope, list[Message]]:
+        return of_one_table(self._envelope, self._messages(), self._named)
 
-    def _newest(self) -> list[Message]:
-        """The last messages before the end of what is read, the newest last; the brokers are asked once for an end."""
+    def _messages(self) -> list[Message]:
+        """Messages that tell the columns, the newest last; the brokers are asked once for a range."""
         found = self._ends
         upto = self._upto or found.ends
-        if self._sample is None or self._sample[0] != upto:
-            self._sample = upto, self._brokers.last(self._options.topic, upto, found.begins, SAMPLE)
+        key = (upto, self._before, self._named)
+        if self._sample is None or self._sample[0] != key:
+            asked = sample.TopicSample(
+                scan=partial(self._brokers.scan, self._options.topic),
+                own=self._envelope.of_table(self._named).own,
+                begins=found.begins,
+                ends=found.ends,
+                before=self._before,
+                upto=upto,
+            )
+            self._sample = key, sample.messages(asked)
         return self._sample[1]
 
     @property
@@ -260,6 +270,11 @@ class TopicLog(OpenLog):
                 hint=f"`kafka-configs.sh --bootstrap-server … --alter --entity-type topics --entity-name "
                 f"{self._options.topic} --add-config {kafka.POLICY}=delete`, then `tidegate resync STREAM`; or read "
                 "another topic.",
+            )
+        if found.cleanup is None:
+            self._notes.append(
+                f"the login may not read the configuration of {self.label} (DescribeConfigs), so it is not known "
+                "whether the topic is compacted, which would lose deletes"
             )
         return found
 
