@@ -133,6 +133,18 @@ def merged_schema(schemas: Sequence[Sequence[Column]]) -> Schema:
     return Schema(columns=tuple(columns.values()))
 
 
+def fields_known(
+    messages: Sequence[Sequence[Mapping[str, Any]]], stated_of: Mapping[str, str], table: Schema | None
+) -> tuple[str, ...] | None:
+    """The fields that a row may have: those of messages, and stated ones; None where the table alone tells its columns.
+
+    A field that it has not then is of a column that is gone.
+    """
+    if not messages and (table is not None or not stated_of):
+        return None
+    return tuple(dict.fromkeys([*merged_schema([columns_of(each) for each in messages]).names, *stated_of]))
+
+
 def schema_of(
     messages: Sequence[Sequence[Mapping[str, Any]]], stated_of: Mapping[str, str], table: Schema | None
 ) -> Schema:

@@ -78,6 +78,13 @@ def _rows(messages: Sequence[object]) -> list[Sequence[Mapping[str, Any]]]:
     return [fields for each in messages if (fields := connect.fields_of(each, "after", "before"))]
 
 
+def fields_of(
+    values: Sequence[bytes | None], columns: Mapping[str, str], table: Schema | None
+) -> tuple[str, ...] | None:
+    """The fields that a row may have, see `_connect.fields_known`."""
+    return connect.fields_known(_rows([connect.loaded(each) for each in values]), columns, table)
+
+
 def own(values: Sequence[bytes | None], table: str | None, only: str | None) -> list[bool]:
     """Which of the messages may be events of the table that is named; those that name none may."""
     if table is None and only is None:
@@ -124,7 +131,7 @@ class ReadOptions:
         table: whose events are taken, the others are left out; None for all.
         only: of which table every event has to be, or it is refused; None where nobody knows.
         ways: how values are written.
-        lob_enabled, wall_clock, key: see `debezium.Debezium`.
+        lob_enabled, wall_clock, key, fields: see `debezium.Debezium`.
     """
 
     table: str | None
@@ -133,6 +140,7 @@ class ReadOptions:
     lob_enabled: bool
     wall_clock: bool
     key: tuple[str, ...]
+    fields: tuple[str, ...] | None
 
 
 def events_of(messages: DataFrame, schema: Schema, reading: ReadOptions) -> DataFrame:
@@ -160,7 +168,8 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         f"WHEN {MONGODB} THEN {_refused_document(reading)} "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') "
-        f"WHEN op = 'u' THEN {_key_may_have_changed(reading.key)} END",
+        f"WHEN op <> 'd' THEN coalesce({events.strange(reading.fields, reading.ways.known)}, "
+        f"if(op = 'u', {_key_may_have_changed(reading.key)}, NULL)) END",
         deleted=_is_delete("op"),
         clears="coalesce(op = 't', false)",
         fresh=fresh(_source("connector"), lob_enabled=reading.lob_enabled),

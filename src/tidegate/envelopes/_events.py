@@ -85,6 +85,29 @@ class DecodedEventColumns:
     written: str
 
 
+def strange(fields: Sequence[str] | None, known: Sequence[KnownSchema], added: str | None = None) -> str:
+    """Why a row is refused that has another field than these; NULL for one that has none.
+
+    Of a message whose schema is known that is seen once, and not in each row.
+
+    Args:
+        fields: None for any.
+        added: what begins so is no field of the row.
+    """
+    if fields is None:
+        return NOTHING
+    others = [{name for name in each.fields if not (added and name.startswith(added))} - set(fields) for each in known]
+    unfit = ", ".join(str(number) for number, names in enumerate(others) if names)
+    there = f"array_except(map_keys(row), CAST(array({', '.join(map(Spark().string, fields))}) AS array<string>))"
+    names = there if added is None else f"filter({there}, n -> NOT startswith(n, {Spark().string(added)}))"
+    reason = Spark().string("it has fields that are none of the columns: ")
+    bare = Spark().string("; state them under `columns:` of the envelope")
+    cut = Spark().string("; they came and went within this load, so let it take fewer events (`max_events`)")
+    asked = f"WHEN known IS NULL THEN size({names}) > 0" + (f" WHEN known IN ({unfit}) THEN true" if unfit else "")
+    hint = f"if(fields IS NULL AND known IS NULL, {bare}, {cut})"
+    return f"CASE WHEN CASE {asked} END THEN concat({reason}, concat_ws(', ', {names}), {hint}) END"
+
+
 def texts(names: Iterable[str]) -> str:
     """The type of a struct of texts of these names."""
     return f"struct<{', '.join(f'`{name}`: string' for name in names)}>"

@@ -32,6 +32,7 @@ class Debezium(MessageEnvelope):
         wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
         key: the stream's.
+        fields: those that rows may have; None for any.
         known: schemas that messages are known to carry, so that they are read faster.
     """
 
@@ -44,6 +45,7 @@ class Debezium(MessageEnvelope):
     wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
     key: tuple[str, ...] = field(default=(), metadata={"given": True})
+    fields: tuple[str, ...] | None = field(default=None, metadata={"given": True}, repr=False)
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +83,10 @@ class Debezium(MessageEnvelope):
         """See `MessageEnvelope`."""
         return debezium.own([each.value for each in messages], self.table, self.only)
 
+    def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Debezium:
+        """See `MessageEnvelope`."""
+        return replace(self, fields=debezium.fields_of([each.value for each in messages], self.columns, table))
+
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
         ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
@@ -91,6 +97,7 @@ class Debezium(MessageEnvelope):
             lob_enabled=self.lob_enabled,
             wall_clock=self.wall_clock,
             key=self.key,
+            fields=self.fields,
         )
         return debezium.events_of(messages, schema, reading)
 

@@ -40,6 +40,7 @@ class DebeziumAvro(MessageEnvelope):
         wall_clock: order MongoDB's events by the clock of its servers, where they say no other time.
         only: of which table every event has to be.
         key: the stream's.
+        fields: those that rows may have; None for any.
         registry: the URL of the registry; that of the connection unless given.
     """
 
@@ -53,6 +54,7 @@ class DebeziumAvro(MessageEnvelope):
     wall_clock: bool = False
     only: str | None = field(default=None, metadata={"given": True})
     key: tuple[str, ...] = field(default=(), metadata={"given": True})
+    fields: tuple[str, ...] | None = field(default=None, metadata={"given": True}, repr=False)
     registry: str | None = field(default=None, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,6 +105,10 @@ class DebeziumAvro(MessageEnvelope):
         """See `MessageEnvelope`; a message that cannot be read tells nothing."""
         return debezium.own(self._read(messages), self.table, self.only)
 
+    def of_columns(self, messages: Sequence[Message], table: Schema | None) -> DebeziumAvro:
+        """See `MessageEnvelope`."""
+        return replace(self, fields=debezium.fields_of(self._as_json(messages), self.columns, table))
+
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; the schemas that they name are asked for once, before."""
         present = messages.where(f"{VALUE} IS NOT NULL")
@@ -128,6 +134,7 @@ class DebeziumAvro(MessageEnvelope):
             lob_enabled=self.lob_enabled,
             wall_clock=self.wall_clock,
             key=self.key,
+            fields=self.fields,
         )
         return debezium.events_of(decoded, schema, reading)
 

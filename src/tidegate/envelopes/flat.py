@@ -60,6 +60,7 @@ class Flat(MessageEnvelope):
         connector: the connector that wrote the events, if no field names it: `postgresql`, `mysql`, …
         only: of which table every event has to be that names its table.
         key: the stream's.
+        fields: those that rows may have beside the added ones; None for any.
         known: schemas that messages are known to carry, so that they are read faster.
     """
 
@@ -73,6 +74,7 @@ class Flat(MessageEnvelope):
     connector: str | None = None
     only: str | None = field(default=None, metadata={"given": True})
     key: tuple[str, ...] = field(default=(), metadata={"given": True})
+    fields: tuple[str, ...] | None = field(default=None, metadata={"given": True}, repr=False)
     known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,10 @@ class Flat(MessageEnvelope):
         names = (self._named(_row(connect.loaded(each.value))) for each in messages)
         return [each.value is not None and self._may_be(name) for each, name in zip(messages, names, strict=True)]
 
+    def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Flat:
+        """See `MessageEnvelope`."""
+        return replace(self, fields=connect.fields_known(self._rows(messages), self.columns, table))
+
     def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
@@ -143,7 +149,8 @@ class Flat(MessageEnvelope):
             f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' {self._foreign()} "
             f"WHEN {self._source('connector')} = 'mongodb' THEN 'it is a flattened document of MongoDB; read whole "
             f"ones with envelope debezium' "
-            f"WHEN op = 'u' THEN {self._key_may_have_changed()} END",
+            f"WHEN op <> 'd' THEN coalesce({events.strange(self.fields, self.known, self.prefix)}, "
+            f"if(op = 'u', {self._key_may_have_changed()}, NULL)) END",
             deleted="coalesce(op = 'd', false)",
             clears="false",
             fresh=debezium.fresh(self._source("connector"), lob_enabled=self.lob_enabled),

@@ -29,6 +29,19 @@ def event(op, lsn, key, **row):
     return {"before": {"id": key}, "after": {"id": key, **row} if put else None, "source": source, "op": op}
 
 
+def carrying(message, *names):
+    fields = [{"field": name, "type": "string" if name == "name" else "int64"} for name in names]
+    return {"schema": {"fields": [{"field": "after", "fields": fields}]}, "payload": message}
+
+
+def test_a_column_that_appears_late_in_a_file_is_loaded(log_of):
+    log = log_of(source={"path": "events/*.json", "envelope": "debezium"})
+    first = [carrying(event("c", n, n), "id") for n in range(1, 501)]
+    log.events("1.json", *first, carrying(event("c", 501, 501, name="late"), "id", "name"))
+    assert log.loaded().rows_read == 501
+    assert {row[1] for row in log.rows() if row[0] == 501} == {"late"}
+
+
 def test_events_of_two_tables_are_refused_in_one_load_and_in_two(log_of):
     log = log_of(source={"path": "events/*.json", "envelope": {"kind": "debezium", "columns": {"id": "bigint"}}})
     log.events("1.json", event("c", 10, 1))

@@ -257,6 +257,38 @@ def test_a_flattened_row_that_does_not_name_its_table_fully_is_no_other_tables(s
     assert "as fully as `table: d.public.orders`" in whole[0][REFUSED]
 
 
+BARE = "it has fields that are none of the columns: new, other; state them under `columns:` of the envelope"
+WITHIN_LOAD = (
+    "it has fields that are none of the columns: new; they came and went within this load, so let it take fewer events "
+    "(`max_events`)"
+)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_field_that_is_no_column_is_never_left_out_in_silence(session, flat):
+    def message(op, row, *names):
+        if flat:
+            row = {**row, **FLATTENED, "__op": op}
+            inside = [{"field": name, "type": "int32"} for name in (*names, *FLATTENED)]
+            return row if not names else {"schema": {"type": "struct", "fields": inside}, "payload": row}
+        event = bare(op, **{"before" if op == "d" else "after": row})
+        fields = [{"field": "after", "fields": [{"field": name, "type": "int32"} for name in names]}]
+        return event if not names else {"schema": {"type": "struct", "fields": fields}, "payload": event}
+
+    envelope = (Flat if flat else Debezium)(columns={"id": "int"})
+    known = [Message(key=None, value=as_bytes(message("c", {"id": 1}, "id")))]
+    messages = [
+        message("c", {"id": 1}),
+        message("u", {"id": 2, "new": None, "other": 1}),
+        message("d", {"id": 3, "new": 1}),
+        message("c", {"id": 4}, "id"),
+        message("c", {"id": 5, "new": 1}, "id", "new"),
+    ]
+    found = told(session, envelope.of_columns(known, None), [(None, each) for each in messages])
+    assert [event[REFUSED] for event in found] == [None, BARE, None, None, WITHIN_LOAD]
+    assert [event[REFUSED] for event in told(session, envelope, [(None, each) for each in messages])] == [None] * 5
+
+
 @pytest.mark.slow
 def test_avro_by_the_schemas_of_a_registry(session):
     source = {"name": "source", "type": {"type": "record", "name": "Source", "fields": [

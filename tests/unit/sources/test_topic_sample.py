@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.core.ids import Connection
 from tidegate.core.log import Message
+from tidegate.core.schema import BIGINT, Column, Schema
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.flat import Flat
 from tidegate.errors import ColumnsUnknown
@@ -133,3 +134,17 @@ def test_which_flattened_messages_may_be_of_the_table():
     assert not own(Flat().of_table("shop.orders"), table="orders", db="shop2")
     assert not own(Flat().of_table("shop.orders"), table="items")
     assert Flat().own([Message(key=None, value=None)]) == [False]
+
+
+def test_the_fields_that_rows_may_have():
+    def fields(envelope, *values, table=None):
+        return envelope.of_columns([Message(key=None, value=value) for value in values], table).fields
+
+    table = Schema(columns=(Column(name="id", type=BIGINT),))
+    assert fields(Debezium(), message("orders", "id", "old"), message("orders", "id", "new")) == ("id", "new", "old")
+    assert fields(Debezium(), message("orders", "id", "new"), table=table) == ("id", "new")
+    assert fields(Debezium(columns={"id": "bigint"}), b'{"op": "c"}') == ("id",)
+    assert fields(Debezium(columns={"id": "bigint"}), b'{"op": "c"}', table=table) is None, (
+        "the table tells its columns"
+    )
+    assert fields(Debezium(), b'{"op": "c"}') is None

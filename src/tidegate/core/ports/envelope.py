@@ -78,6 +78,10 @@ class MessageEnvelope(Envelope, Protocol):
         """Which of them may be events of the table that is read; a tombstone is none."""
         return [each.value is not None for each in messages]
 
+    def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Self:  # noqa: ARG002 - as for the others
+        """The same for a log with the columns of `schema`: an event with a field that is none of them is refused."""
+        return self
+
     def primed_with(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use
         """The same, with the same answers, but faster for having seen these messages, the newest last."""
         return self

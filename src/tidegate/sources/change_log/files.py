@@ -196,6 +196,7 @@ class FileLog(OpenLog):
         with reading(self.label):
             if self._options.envelope.messages:
                 envelope, known = self._of_one_table()
+                envelope = envelope if self._chosen is None else envelope.of_columns(known, None)
                 return envelope.primed_with(known).events(self._lines(session, paths), schema)
             return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
 

@@ -208,6 +208,8 @@ class TopicLog(OpenLog):
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
             envelope, known = self._of_one_table()
+            if self._before is not None:
+                envelope = envelope.of_columns(known, self._table.schema() if self._table else None)
             return envelope.primed_with(known).events(messages, schema)
 
     def _whole(
