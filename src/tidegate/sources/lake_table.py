@@ -116,13 +116,13 @@ class LakeTable(Source["LakeProbe"]):
             label=self._label,
             identity=f"{self._format.kind}:{table.uuid}",
             schema=lambda: columns,
-            rows=lambda session: _shaped(self._format.read(session, self._target, table.snapshot), columns),
+            rows=lambda session: self._feed.at(session, self._target, table.snapshot, columns),
             version=table.snapshot or EMPTY,
             count=table.rows,
         )
         spark = LazySpark(sparks)
         try:
-            probe = LakeProbe(frame, spark, self._format, self._feed, self._target)
+            probe = LakeProbe(frame, spark, self._feed, self._target)
             probe.bound = bound
             yield probe
         finally:
@@ -190,9 +190,8 @@ class LakeTable(Source["LakeProbe"]):
 class LakeProbe(FrameProbe):
     """Answers questions about one version of a lake table, and the changes before it."""
 
-    def __init__(self, frame: Frame, spark: LazySpark, table: Format, feed: ChangeFeed, target: Target) -> None:
+    def __init__(self, frame: Frame, spark: LazySpark, feed: ChangeFeed, target: Target) -> None:
         super().__init__(frame, spark)
-        self._table = table
         self._feed = feed
         self._target = target
 
@@ -213,12 +212,12 @@ class LakeProbe(FrameProbe):
         """The rows that came, or every row that came or went, in the session given; of no `after` all of `upto`."""
         from tidegate.spark.dataframe_ops import DELETED, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        if pair.after is None:
-            return _shaped(self._table.read(session, self._target, pair.upto), schema)
-        after = pair.after
+        feed, target, columns, after = self._feed, self._target, self.schema(), pair.after
+        if after is None:
+            return _shaped(feed.at(session, target, pair.upto, columns), schema)
         if pair.appends:
-            return _shaped(self._feed.appended(session, self._target, after, pair.upto), schema)
-        return _shaped(self._feed.changes(session, self._target, after, pair.upto), schema, DELETED, ORDER)
+            return _shaped(feed.appended(session, target, after, pair.upto, columns), schema)
+        return _shaped(feed.changes(session, target, after, pair.upto, columns), schema, DELETED, ORDER)
 
     def rows(self, part: Slice, latest: Latest | None = None) -> DataFrame:
         """The rows of a slice; of a pair of versions those that came, or the present rows of every key touched."""
@@ -261,8 +260,8 @@ class LakeProbe(FrameProbe):
 
         def rows(session: SparkSession) -> DataFrame:
             if version == EMPTY:  # the table may have rows by now
-                return _shaped(self._table.read(session, self._target, None), schema).where("false")
-            return _shaped(self._table.read(session, self._target, version), schema)
+                return self._feed.at(session, self._target, None, schema).where("false")
+            return self._feed.at(session, self._target, version, schema)
 
         return FrameProbe(replace(self.frame, rows=rows, version=version, count=None), self._spark)
 

@@ -11,6 +11,7 @@ from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone
 from tidegate.formats.delta.change_feed import between
 from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.table import PHYSICAL
 from tidegate.formats.shared.storage import store_of
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
@@ -20,6 +21,16 @@ def table(fed: bool = True, **columns: str) -> dict:
     fields = [{"name": name, "type": kind, "nullable": True} for name, kind in (columns or {"id": "long"}).items()]
     configuration = {"delta.enableChangeDataFeed": "true"} if fed else {}
     return {"metaData": {"id": "a", "schemaString": json.dumps({"fields": fields}), "configuration": configuration}}
+
+
+def mapped(**physical: str) -> dict:
+    """The table where each of these columns of integers is known by a physical name."""
+    fields = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {PHYSICAL: known}}
+        for name, known in physical.items()
+    ]
+    made = table()["metaData"]
+    return {"metaData": {**made, "schemaString": json.dumps({"fields": fields})}}
 
 
 def add(name: str, rows: int = 2, *, moves: bool = True) -> dict:
@@ -86,6 +97,13 @@ def test_columns_may_come_but_not_go(tmp_path):
     folder = Folder(tmp_path, [PROTOCOL, old, add("a")], [add("b")], [new], [add("c")], [table(id="string")])
     assert folder.told(0, 3).content is FeedContent.APPENDS
     assert folder.told(0, 4).content is FeedContent.UNKNOWN
+
+
+def test_columns_that_exchanged_their_names_are_not_read_from_the_feed(tmp_path):
+    old, new = mapped(id="id", net="net", tax="tax"), mapped(id="id", net="tax", tax="net")
+    folder = Folder(tmp_path, [PROTOCOL, table(id="long", net="long", tax="long"), add("a")], [old, add("b")], [new])
+    assert folder.told(0, 1).content is FeedContent.APPENDS, "giving columns physical names changes none"
+    assert "renamed" in folder.told(0, 2).reason
 
 
 def test_a_feed_that_nobody_can_vouch_for_any_more_is_not_believed(tmp_path):

@@ -33,8 +33,7 @@ class Layout:
             Delta only columns.
         sort_by: the columns that rows are sorted by within files.
         format_version: the version of the Iceberg format, 2 or 3.
-        deletion_vectors: whether small changes of a Delta table mark rows as deleted beside their files, which readers
-            have to understand; as the lake says unless given.
+        deletion_vectors: whether small changes of a Delta table mark rows as deleted; as the lake says unless given.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -292,7 +291,7 @@ class Format(Protocol):
 
     @abstractmethod
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
-        """The rows of one version of the table; none of an empty table."""
+        """The rows of one version of the table, in the columns that `state` says of it; none of an empty table."""
 
     @abstractmethod
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
@@ -335,8 +334,7 @@ class TableMaintenance(Protocol):
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worthwhile, in order, found from metadata alone; empty if there is no table.
 
-        Raises:
-            ConfigError: the format cannot change an existing table to the layout.
+        Raises ConfigError: the format cannot change an existing table to the layout.
         """
 
     def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
@@ -381,20 +379,22 @@ class ChangeFeed(Protocol):
     def between(self, target: Target, after: str, upto: str) -> Span:
         """The kind of changes after one version, up to another, from metadata alone, without Spark.
 
-        Raises:
-            HistoryGone: the table can no longer even be compared with what was loaded.
+        Raises HistoryGone: the table can no longer even be compared with what was loaded.
         """
 
     def enabling_statement(self, target: Target) -> str | None:
         """The statement that enables the table's change data feed; None if it is enabled."""
 
-    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The inserted rows of a range with only inserts."""
+    def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
+        """The rows of one version in columns that `state` gave, whatever version or table call them; None: no rows."""
 
-    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
+        """The inserted rows of a range with only inserts, in columns as for `at`."""
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
         """Every inserted or deleted row.
 
-        Rows: the table's columns; `dataframe_ops.DELETED`, true for a deleted row; `dataframe_ops.ORDER`, a bigint that
+        Rows: columns as for `at`; `dataframe_ops.DELETED`, true for a deleted row; `dataframe_ops.ORDER`, a bigint that
         increases with each commit and is greater for inserts than for deletes of one commit: for each key, the greatest
         one counts.
         """

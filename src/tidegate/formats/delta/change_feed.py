@@ -15,6 +15,7 @@ from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone, WriteError
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log, rows_of
+from tidegate.formats.delta.table import physical
 from tidegate.spark.dataframe_ops import changelog
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _missing_versions(log: Log, after: str, upto: str, commits: Iterable[Commit]
 
 def _columns(metadata: Mapping[str, Any]) -> dict[str, str]:
     fields = json.loads(metadata["schemaString"])["fields"]
-    return {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
+    return {field["name"]: json.dumps([physical(field), field["type"]], sort_keys=True) for field in fields}
 
 
 def _appends(commit: Commit) -> bool:

@@ -42,6 +42,7 @@ from tidegate.formats.shared.damage import damaged
 from tidegate.formats.shared.placed import elsewhere, refuse_filled
 from tidegate.formats.shared.storage import store_of, usage
 from tidegate.spark import jars
+from tidegate.spark.dataframe_ops import DELETED, ORDER, completed
 from tidegate.spark.failures import translated
 from tidegate.spark.needed import LOG_STORE
 
@@ -262,13 +263,21 @@ class Delta(Format):
         """The statement that enables the change data feed; None where it is enabled."""
         return history.enabling_statement(self._need_log(target), self._location(target))
 
-    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The rows that came in versions in which nothing else happened."""
-        return self.changes(session, target, after, upto)
+    def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
+        """The rows of one version by the names of `columns`, matched by their physical names where these are known."""
+        rows = self.read(session, target, version)
+        if version is None or all(column.ident is None for column in columns):
+            return completed(rows, columns)
+        return rows.selectExpr(*table.as_seen(self._need_log(target).snapshot(int(version)), columns))
 
-    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went, see `ChangeFeed`."""
-        return history.feed(session, self._need_log(target), self._location(target), after, upto)
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
+        """The rows that came in versions in which nothing else happened."""
+        return completed(self.changes(session, target, after, upto, columns), columns)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
+        """Every row that came or went, see `ChangeFeed`; `between` allows no range in which columns had other names."""
+        found = history.feed(session, self._need_log(target), self._location(target), after, upto)
+        return completed(found, columns, DELETED, ORDER)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Nothing: Delta has no branches."""

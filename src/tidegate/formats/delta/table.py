@@ -23,6 +23,7 @@ from tidegate.core.table_facts import TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics
 from tidegate.formats.shared.columns import shown, type_of
+from tidegate.spark.sql import quote
 
 VECTORS = "delta.enableDeletionVectors"
 
@@ -180,6 +181,7 @@ def schema(snapshot: Snapshot, takes: Callable[[str], bool] = every) -> Schema:
                 type=field_type(field),
                 nullable=field.get("nullable", True),
                 native=shown(field["type"]),
+                ident=(field.get("metadata") or {}).get(PHYSICAL),
                 comment=(field.get("metadata") or {}).get("comment", ""),
             )
             for field in fields(snapshot)
@@ -194,6 +196,25 @@ def fields(snapshot: Snapshot) -> list[Mapping[str, Any]]:
     """The columns as the metadata writes them."""
     found: list[Mapping[str, Any]] = json.loads(snapshot.metadata["schemaString"])["fields"]
     return found
+
+
+def as_seen(then: Snapshot, columns: Schema) -> list[str]:
+    """The select list by which rows of that version have these columns, whatever they are called there.
+
+    Args:
+        columns: of `schema`, of any version. One that the version did not have yet is NULL.
+    """
+    known = {physical(field): field for field in fields(then)}
+    found = ((column, known.get(column.ident or column.name)) for column in columns)
+    return [_expression(column, field) for column, field in found]
+
+
+def _expression(column: Column, then: Mapping[str, Any] | None) -> str:
+    name, kind = quote(column.name), column.type.stored.spark
+    if then is None:
+        return f"CAST(NULL AS {kind}) AS {name}"
+    old = quote(then["name"])
+    return f"{old} AS {name}" if spark_type(then) == kind else f"CAST({old} AS {kind}) AS {name}"
 
 
 def partition_by(snapshot: Snapshot) -> tuple[str, ...]:

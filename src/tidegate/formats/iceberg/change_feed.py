@@ -5,13 +5,18 @@ Never queries a range with merge-on-read deletes: Iceberg refuses it, or returns
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.change_feed import FeedContent, Span
 from tidegate.core.ids import Target
+from tidegate.core.schema import Schema
+from tidegate.errors import SourceMoved
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
+from tidegate.formats.iceberg.named import as_seen
 from tidegate.spark import sql
-from tidegate.spark.dataframe_ops import changelog
+from tidegate.spark.dataframe_ops import DELETED, ORDER, changelog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,22 +50,54 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
     return Span(content=FeedContent.CHANGES)
 
 
-def appended(session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-    """The rows of the files that the range added; only these are read."""
-    reader = session.read.option("start-snapshot-id", after).option("end-snapshot-id", upto)
-    return reader.table(sql.table(target))
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The changes after one snapshot up to another.
 
-
-def changes(session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-    """Every row that came or went; not those that a rewrite of their file only carried over.
-
-    Iceberg's own view of this, `create_changelog_view`, fails on a table with a map. No stream loads one.
+    Args:
+        load: the table's metadata as of now.
     """
-    reader = session.read.option("start-snapshot-id", after).option("end-snapshot-id", upto)
-    found = reader.table(f"{sql.table(target)}.changes")
-    unlike = [field.name for field in found.schema.fields if any(kind in field.dataType.json() for kind in UNLIKE)]
-    moved = _moved(found.drop(*unlike))
-    return changelog(moved, deleted="_change_type = 'DELETE'", commit="_change_ordinal", drop=OF_ICEBERG)
+
+    load: Callable[[Target], Metadata | None]
+    session: SparkSession
+    target: Target
+    after: str
+    upto: str
+
+    def appended(self, columns: Schema) -> DataFrame:
+        """The rows of the files that the range added; only these are read."""
+        found = self._read()
+        return found.selectExpr(*self._named(found, columns))
+
+    def changes(self, columns: Schema) -> DataFrame:
+        """Every row that came or went; not those that a rewrite of their file only carried over.
+
+        Iceberg's own view of this, `create_changelog_view`, fails on a table with a map. No stream loads one.
+        """
+        found = self._read(".changes")
+        named = self._named(found, columns)
+        unlike = [field.name for field in found.schema.fields if any(kind in field.dataType.json() for kind in UNLIKE)]
+        moved = _moved(found.drop(*unlike))
+        rows = changelog(moved, deleted="_change_type = 'DELETE'", commit="_change_ordinal", drop=OF_ICEBERG)
+        return rows.selectExpr(*named, DELETED, ORDER)
+
+    def _read(self, kind: str = "") -> DataFrame:
+        reader = self.session.read.option("start-snapshot-id", self.after).option("end-snapshot-id", self.upto)
+        return reader.table(f"{sql.table(self.target)}{kind}")
+
+    def _named(self, found: DataFrame, columns: Schema) -> list[str]:
+        """The select list of these columns from rows that have the table's present ones.
+
+        Raises:
+            SourceMoved: a column came or went, or got another name, at this very moment.
+        """
+        metadata = self.load(self.target)
+        now = metadata.fields() if metadata is not None else []
+        kept = {str(field["id"]) for field in now}
+        names = [name for name in found.columns if name not in OF_ICEBERG]
+        if metadata is None or names != [field["name"] for field in now] or any(c.ident not in kept for c in columns):
+            raise SourceMoved(f"the columns of {self.target} were changed while it was being read", hint="Run again.")
+        return as_seen(metadata, None, columns)
 
 
 def _moved(found: DataFrame) -> DataFrame:

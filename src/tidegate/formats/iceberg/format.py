@@ -42,7 +42,7 @@ from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_leftovers
 from tidegate.formats.shared.placed import elsewhere, refuse_filled, same
-from tidegate.formats.shared.storage import has_older, problem, usage
+from tidegate.formats.shared.storage import has_older, problem
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
@@ -195,10 +195,9 @@ class Iceberg(Format):
         return self._where.jars()
 
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
-        """The rows of one version of the table; none of an empty table."""
+        """The rows of one version of the table, in its present columns; none of an empty table."""
         with translated(f"reading {target}", self._where.warehouse):
-            at = f" VERSION AS OF {int(snapshot)}" if snapshot is not None else ""
-            return session.sql(f"SELECT * FROM {sql.table(target)}{at}")
+            return travel.rows(session, target, snapshot, self._where.load)
 
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
         """Makes the namespace and an empty table in that layout; a table that is there stays as it is.
@@ -277,13 +276,18 @@ class Iceberg(Format):
         """None: snapshots say what they add."""
         return None
 
-    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The rows that came between two snapshots between which nothing else happened."""
-        return history.appended(session, target, after, upto)
+    def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
+        """The rows of one version by the names of `columns`, matched by field id."""
+        with translated(f"reading {target}", self._where.warehouse):
+            return travel.rows(session, target, version, self._where.load, columns)
 
-    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
+        """The rows that came between two snapshots between which nothing else happened."""
+        return history.Feed(self._where.load, session, target, after, upto).appended(columns)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str, columns: Schema) -> DataFrame:
         """Every row that came or went between two snapshots, see `ChangeFeed`."""
-        return history.changes(session, target, after, upto)
+        return history.Feed(self._where.load, session, target, after, upto).changes(columns)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind; main stays as it is."""
@@ -371,12 +375,7 @@ class Iceberg(Format):
     def usage(self, target: Target) -> Usage | None:
         """What lies below the table's location; None where that cannot be listed."""
         metadata = self._where.load(target)
-        current = metadata.snapshot(metadata.main) if metadata else None
-        if metadata is None or metadata.location is None or (current and "total-files-size" not in current.summary):
-            return None
-        files = current.number("total-data-files") + current.number("total-delete-files") if current else 0
-        size = current.number("total-files-size") if current else 0
-        return usage(metadata.location, files=files, size=size, open_store=self._where.store_of(target))
+        return None if metadata is None else layouts.taken(metadata, self._where.store_of(target))
 
     def _create(
         self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None, ident: str | None

@@ -1,21 +1,24 @@
-"""Changes the partitioning of an existing Iceberg table to a stream's layout.
+"""Tells how an Iceberg table is laid out, and changes its partitioning to a stream's layout.
 
-Pure, generates SQL only. Existing files stay as they are; only new rows use the new partitioning.
+Generates SQL only. Existing files stay as they are; only new rows use the new partitioning.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.core.ids import Target
+from tidegate.core.policies.maintenance import Usage
 from tidegate.core.table_facts import TableFacts
 from tidegate.formats.iceberg.ddl import HALVED, distribution, partitions, set_property
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.overflow import OverflowingField
+from tidegate.formats.shared.storage import usage
 from tidegate.spark import sql
+from tidegate.storage import Store
 
 TAKEN_AWAY = "tidegate.layout.taken-away"
 _NUMBERED = re.compile(r"(bucket|truncate)\[(\d+)\]")
@@ -73,6 +76,16 @@ def facts(metadata: Metadata) -> TableFacts:
         bytes=0 if metadata.main is None else size,
         delete_files=0 if metadata.main is None else counted.get("total-delete-files"),
     )
+
+
+def taken(metadata: Metadata, open_store: Callable[[str], Store]) -> Usage | None:
+    """What lies below the table's location; None where that cannot be listed."""
+    head = metadata.snapshot(metadata.main)
+    if metadata.location is None or (head and "total-files-size" not in head.summary):
+        return None
+    files = head.number("total-data-files") + head.number("total-delete-files") if head else 0
+    size = head.number("total-files-size") if head else 0
+    return usage(metadata.location, files=files, size=size, open_store=open_store)
 
 
 def _sorted(raw: Mapping[str, Any]) -> tuple[str, ...]:

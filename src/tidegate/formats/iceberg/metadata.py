@@ -233,6 +233,16 @@ class Metadata:
         fields: list[Mapping[str, Any]] = self._schema_of(current)["fields"]
         return fields
 
+    def fields_at(self, snapshot: int) -> list[Mapping[str, Any]]:
+        """Those that a snapshot is read with: of the schema that it was written with, if it says which."""
+        kept = {each["snapshot-id"]: each.get("schema-id") for each in self.raw.get("snapshots") or ()}
+        number = kept.get(snapshot)
+        return self.fields() if number is None else self.fields_of(number)
+
+    def fields_ever(self) -> list[Mapping[str, Any]]:
+        """Those of every schema that is kept, those of the current one last."""
+        return [*(field for each in self.raw.get("schemas") or () for field in each["fields"]), *self.fields()]
+
     def _schema_of(self, current: int) -> Mapping[str, Any]:
         schemas = self.raw.get("schemas") or [self.raw["schema"]]
         found: Mapping[str, Any] = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
@@ -242,6 +252,11 @@ class Metadata:
 def moment(milliseconds: int) -> datetime:
     """A time of the metadata."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def spark_type(field: Mapping[str, Any]) -> str:
+    """The field's type as Spark's DDL writes it. Raises SchemaRefused for one that Tidegate does not load."""
+    return _type(field["type"], field["name"]).stored.spark
 
 
 def _type(native: Any, column: str) -> Type:
