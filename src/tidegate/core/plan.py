@@ -16,7 +16,7 @@ from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
-from tidegate.core.schema import REPLACED, Kind, Schema, SchemaChange, Type
+from tidegate.core.schema import REPLACED, ChangeKind, Kind, Schema, SchemaChange, Type
 from tidegate.errors import DeleteFuse
 
 
@@ -248,6 +248,12 @@ class LoadPlan:
     def replaced(self) -> tuple[str, ...]:
         """The columns whose type is replaced by this load, which then replaces all rows."""
         return tuple(change.column for change in self.evolution.apply if change.kind in REPLACED)
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The names that columns of the table have until this load changes them, to those that it gives them."""
+        changes = (change for change in self.evolution.apply if change.kind is ChangeKind.RENAME)
+        return {change.old: change.column for change in changes if change.old is not None}
 
     @property
     def branch(self) -> str:

@@ -21,10 +21,11 @@ from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import TableState
 from tidegate.core.position_state import EventFence
-from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
+from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, ChangeKind, Column, Schema
 from tidegate.dialects.spark import LONG_STRINGS, Spark
 from tidegate.engine.publish import SideTable
 from tidegate.engine.stream import Stream
+from tidegate.errors import PositionMoved
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ class Applied:
             )
         self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=state)
 
+    def rename(self) -> None:
+        """Renames its columns as the load is about to rename those of the stream's table.
+
+        It comes first: a load that ends in between finds the table's renames in its plan again, and nothing to do here.
+        """
+        known = self._state.schema
+        changes = tuple(
+            change
+            for change in self.plan.evolution.apply
+            if change.kind is ChangeKind.RENAME and known and known.find(change.old or "")
+        )
+        if changes:
+            self.stream.format.evolve(self.session, self.target, changes, self._schema)
+
     @property
     def _table(self) -> SideTable:
         return SideTable(
@@ -99,8 +114,19 @@ class Applied:
             uid=self.uid,
             kind="applied",
             columns=self._schema,
-            state=self._state,
+            state=self._followed if self.plan.renamed else self._state,
         )
+
+    @property
+    def _followed(self) -> TableState:
+        """Its state since its columns were renamed, which moves no row."""
+        found = self.stream.format.state(self.target, self.uid)
+        if found.position != self._state.position:
+            raise PositionMoved(
+                f"another runner has loaded stream {self.stream.name!r} in the meantime; this load was dropped",
+                hint="Run again.",
+            )
+        return found
 
     @cached_property
     def _state(self) -> TableState:
@@ -150,7 +176,7 @@ class Applied:
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         rows = self.stream.format.read(self.session, self.target, self._state.snapshot)
-        return dataframe_ops.completed(rows, self._schema)
+        return dataframe_ops.completed(rows.withColumnsRenamed(dict(self.plan.renamed)), self._schema)
 
     @property
     def _landed(self) -> str | None:
@@ -314,11 +340,20 @@ def updates(plan: LoadPlan) -> bool:
     return plan.base is not None and plan.write.mode is not Mode.OVERWRITE
 
 
+def based(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
+    """Every row of the table that the load is planned on, by the names that the load gives to its columns.
+
+    A version keeps the names that it had, and whether this load has changed those of the table by now does not matter:
+    no plan gives a column a name that another one had.
+    """
+    return stream.format.read(session, stream.target, plan.base).withColumnsRenamed(dict(plan.renamed))
+
+
 def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
     """The rows of the table that the load is planned on, without those that are marked as deleted."""
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
-    rows = stream.format.read(session, stream.target, plan.base)
+    rows = based(stream, session, plan)
     if plan.deletes.policy.soft and DELETED_AT in rows.columns:
         rows = rows.where(f"{DELETED_AT} IS NULL")
     return dataframe_ops.completed(rows, plan.table if stream.writer.versions else plan.columns)

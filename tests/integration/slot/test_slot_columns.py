@@ -17,6 +17,7 @@ from tidegate.core.outcome import Outcome, Result
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 SLOT = "tidegate_orders"
+SECOND = {"connection": "shop", "slot": "tidegate_second", "table": "public.orders"}
 PLAIN = "create table orders (id bigint primary key, v text, w text)"
 PARTITIONED = (
     "create table orders (id bigint primary key, v text, w text) partition by range (id)",
@@ -40,7 +41,7 @@ class Shop:
         for statement in statements:
             self.session.execute(statement)
 
-    def project(self, table: str = "public.orders") -> None:
+    def project(self, table: str = "public.orders", name: str = "orders", **more: object) -> None:
         stream = {
             "source": {"connection": "shop", "slot": SLOT, "table": table},
             "target": "lake.shop.orders",
@@ -48,18 +49,19 @@ class Shop:
             "strategy": "cdc",
             "write": "merge",
             "contract": {"rename": "evolve"},
+            **more,
         }
         url = f"postgresql://postgres@{self.session.info.host}:{self.session.info.port}/{self.session.info.dbname}"
-        self.workspace.write({"orders": stream}, connections={"shop": {"url": url}}, spark={"conf": QUICK})
+        self.workspace.write({name: stream}, connections={"shop": {"url": url}}, spark={"conf": QUICK})
 
-    def run(self) -> Outcome:
-        return self.workspace.run("orders", spark=self.spark).streams[0]
+    def run(self, name: str = "orders") -> Outcome:
+        return self.workspace.run(name, spark=self.spark).streams[0]
 
-    def is_equal(self, table: str = "orders") -> None:
+    def is_equal(self, table: str = "orders", target: str = "shop.orders") -> None:
         cursor = self.session.execute(f"select * from {table}")
         names = [column.name for column in cursor.description]
         wanted = {row[0]: row for row in cursor.fetchall()}
-        found = self.workspace.rows("shop.orders")
+        found = self.workspace.rows(target)
         assert {row["id"]: tuple(row[name] for name in names) for row in found} == wanted
 
 
@@ -104,6 +106,44 @@ def test_every_row_arrives(shop, changes):
     shop.sql("insert into orders (id) values (50)")
     assert shop.run().outcome == Result.LOADED
     shop.is_equal()
+
+
+LONG = "(select string_agg(md5(i::text), '') from generate_series(1, 500) i)"
+"""A value that is stored beside its row, so that an update of another column does not carry it."""
+
+
+@pytest.mark.parametrize("checks", [[], [{"row_count": {"min": 1000}}]], ids=["at once", "after a load that failed"])
+def test_a_value_that_no_event_carries_keeps_its_place_under_another_name(shop, checks):
+    beside = {"name": "beside", "target": "lake.shop.beside", "source": SECOND}
+    shop.project(**beside)
+    assert shop.run("beside").outcome == Result.LOADED
+    shop.sql(f"update orders set v = {LONG} where id = 1")
+    assert shop.run("beside").outcome == Result.LOADED
+    shop.sql("alter table orders rename v to vv", "update orders set w = 'later' where id = 1")
+    if checks:
+        shop.project(**beside, checks=checks)
+        assert shop.run("beside").error.code == "check_failed"
+    shop.project(**beside)
+    found = shop.run("beside")
+    assert (found.error, found.verified) == (None, True)
+    shop.sql("delete from orders where id = 2")
+    assert shop.run("beside").verified
+    shop.is_equal(target="shop.beside")
+
+
+def test_past_versions_keep_their_values_under_another_name(shop):
+    shop.sql("alter table orders replica identity full")
+    beside = {"name": "beside", "target": "lake.shop.beside", "source": SECOND, "write": "scd2"}
+    shop.project(**beside)
+    assert shop.run("beside").outcome == Result.LOADED
+    shop.sql("update orders set v = 'second' where id = 1")
+    assert shop.run("beside").outcome == Result.LOADED
+    shop.sql("alter table orders rename v to vv", "update orders set w = 'later' where id = 1")
+    found = shop.run("beside")
+    assert (found.error, found.verified) == (None, True)
+    versions = [row for row in shop.workspace.rows("shop.beside") if row["id"] == 1]
+    versions.sort(key=lambda row: row["valid_from"])
+    assert [(row["vv"], row["w"]) for row in versions] == [("v1", "w1"), ("second", "w1"), ("second", "later")]
 
 
 def test_a_renamed_table_is_followed(shop):

@@ -220,3 +220,48 @@ def test_what_is_forgotten_is_what_the_stream_says_also_where_its_rows_are_repla
         plan = replace(planned(EVENTS), changes=replace(EVENTS, effect=effect))
         rules = replace(remembered(plan, TOLD), stream=stream).rules
         assert rules.remember == timedelta(days=days)
+
+
+RENAMES = {"old": "new", "id": "no"}
+
+
+def renaming(plan):
+    changes = tuple(SchemaChange(kind=ChangeKind.RENAME, column=new, old=old, new=new) for old, new in RENAMES.items())
+    more = SchemaChange(kind=ChangeKind.ADD_COLUMN, column="more", old=None, new="bigint")
+    return replace(plan, evolution=replace(plan.evolution, apply=(*changes, more)))
+
+
+class Beside:
+    """A lake in which the table beside has these columns."""
+
+    def __init__(self, *names):
+        self.schema = Schema(columns=tuple(Column(name=name, type=BIGINT) for name in names))
+        self.changed = []
+
+    def state(self, _target, _uid):
+        return TableState(exists=True, snapshot="1", schema=self.schema)
+
+    def evolve(self, _session, target, changes, _schema):
+        self.changed.append((target.table, [change.old for change in changes]))
+
+
+@pytest.mark.parametrize(
+    ("names", "changed"),
+    [(("id", "__tidegate_load"), ["id"]), (("no", "__tidegate_load"), None), (("id", "old"), ["old", "id"])],
+    ids=["the key", "a load that ended in between has done it", "columns of remembered events"],
+)
+def test_the_table_beside_gets_the_names_first(names, changed):
+    lake = Beside(*names)
+    stream = replace(STREAM, format=lake)
+    plan = renaming(planned(EVENTS))
+    applied_events.Applied(stream=stream, session=None, plan=plan).rename()
+    assert lake.changed == ([("b__tidegate_applied", changed)] if changed else [])
+    assert plan.renamed == RENAMES
+
+
+def test_rows_of_the_version_before_a_rename_have_the_names_of_the_plan():
+    named = []
+    rows = SimpleNamespace(withColumnsRenamed=lambda names: named.append(names) or "rows")
+    stream = replace(STREAM, format=SimpleNamespace(read=lambda *_: rows))
+    assert applied_events.based(stream, None, renaming(planned(EVENTS))) == "rows"
+    assert named == [RENAMES]

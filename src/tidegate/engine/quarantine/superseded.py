@@ -17,6 +17,7 @@ from tidegate.core.position_state import names_files
 from tidegate.core.quarantine import Superseding, everything, superseding
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
+from tidegate.engine.applied_events import based
 from tidegate.engine.stream import Stream
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _by_order(stream: Stream, rows: DataFrame, session: SparkSession, load: Load
     asked = tuple(dict.fromkeys((*plan.key, *stream.order)))
     others = load.read.selectExpr(*map(quote, asked), f"{number}L AS {dataframe_ops.NUMBER}")
     if plan.base is not None:
-        table = stream.format.read(session, stream.target, plan.base)
+        table = based(stream, session, plan)
         there = table.where(f"{DELETED_AT} IS NULL") if DELETED_AT in table.columns else table
         types = dict(others.dtypes)  # the table may keep wider ones
         cast = (f"try_cast({quote(name)} AS {types[name]}) AS {quote(name)}" for name in asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Apply, Upsert
@@ -16,6 +17,9 @@ from tidegate.engine.quality import quality
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.stages.read import ReadRows
 from tidegate.engine.verification import comparison, expected
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,12 @@ def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitSta
     return CheckedRows(read=rows, batch=batch, checked=checked, applied=applied)
 
 
+def _present(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> DataFrame:
+    """The rows of the table that the load is planned on, by the names that the load gives to its columns."""
+    found = comparison.live(work.stream, rows.session, work.recovered.table.snapshot)
+    return found.withColumnsRenamed(dict(planned.plan.renamed))
+
+
 def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:
     """What is known of the rows that the writer is handed."""
     stream, table, changes = work.stream, work.recovered.table, planned.plan.changes
@@ -60,7 +70,7 @@ def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:
     filled = holds_rows(table) and not work.context.full_refresh
     by_order = bool(stream.key) and not planned.unique and isinstance(changes.effect, Upsert)
     if filled and by_order and expected.around(changes.slices, changes.loaded_through) is not None:
-        present = partial(comparison.live, stream, rows.session, table.snapshot)
+        present = partial(_present, work, planned, rows)
     current, versions = None, work.probe.versions
     if isinstance(changes.effect, Apply) and changes.effect.rules is None and versions is not None:
         current = partial(versions.present, rows.session, key=stream.key)

@@ -15,6 +15,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Keys
+from tidegate.engine import event_fence
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
 from tidegate.engine.publish import opened_later, opened_meanwhile
@@ -102,6 +103,8 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
         if table.snapshot is None:
             stream.format.create(session, stream.target, _declared(stream, plan), _layout(stream, plan))
         if plan.evolution.apply:
+            if plan.renamed and (remembered := event_fence.applied(stream, session, plan)) is not None:
+                remembered.rename()
             stream.format.evolve(session, stream.target, plan.evolution.apply, plan.table)
 
     return opened_later(stream.format, session, stream.target, plan, prepare=prepare)
