@@ -123,7 +123,8 @@ def _refuse_missing(name: str, table: TableState, remembered: RegistryPosition |
     if holds_rows(table):
         raise PositionMissing(
             f"the table of stream {name!r} has rows but no position of this stream: it was filled by another tool, the "
-            f"stream was renamed, or the snapshots with its position have expired",
+            f"stream was renamed, the snapshots with its position have expired, or the table was restored to a moment "
+            f"that tells no version",
             hint=f"Take the table over with `tidegate state adopt {name}`, or use another target.",
         )
     if remembered is not None:

@@ -46,6 +46,10 @@ class History:
         """The commit of a version, as far as the history reaches."""
         return self.commits.get(version)
 
+    def same_files(self, version: int) -> Sequence[int]:  # noqa: ARG002 - whatever the version is
+        """None: a history lists no files."""
+        return ()
+
     def position(self, uid: str) -> Position | None:
         """The stream's position; None when the history tells none.
 

@@ -118,13 +118,6 @@ def test_a_restored_table_stands_where_the_rows_that_are_back_stood_and_keeps_it
     assert (state(lake).position, state(lake).last_sequence) == (position(3), 3)
 
 
-@pytest.mark.parametrize(("moment", "expected"), [("1970-01-01 00:00:02.0", 1), ("1970-01-01 00:00:03.5", 2)])
-def test_a_table_restored_to_a_moment_stands_at_the_last_version_before_it(lake, moment, expected):
-    restore = info("RESTORE", operationParameters={"version": None, "timestamp": f"{moment}"}, at=9000)
-    write(lake, MADE, load(1, add("a"), at=1000), load(2, add("b"), at=3000), load(3, at=5000), [restore])
-    assert state(lake).position == position(expected)
-
-
 def test_a_table_restored_to_before_its_first_load_has_no_position(lake):
     restore = info("RESTORE", operationParameters={"version": 0})
     write(lake, MADE, load(1, add("a")), [restore, remove("a")])

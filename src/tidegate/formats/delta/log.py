@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +127,12 @@ class Log:
         if name not in self.names:
             return None
         return Commit(version, tuple(_lines(self.store.read(f"{FOLDER}/{name}"), name)))
+
+    def same_files(self, version: int) -> Sequence[int]:
+        """The older versions that consist of the same files, oldest first, among those that it still tells."""
+        wanted = {_identity(file) for file in self.snapshot(version).files}
+        older = (each for each in self.snapshots() if each.version < version)
+        return [each.version for each in older if {_identity(file) for file in each.files} == wanted]
 
     def commits(self, *, after: int, upto: int | None = None) -> Iterator[Commit]:
         """The commits behind a version, oldest first.

@@ -272,7 +272,7 @@ class DeltaStaging(Staging):
             other = table.position_of(commit, self.plan.uid)
             if self._marked(commit):
                 continue
-            if other is not None or table.restored_from(log, commit) is not None:
+            if other is not None or table.is_restore(commit):
                 raise PositionMoved(
                     f"another runner has loaded stream {self.plan.stream.name!r}, or the table was restored, "
                     "while this load was under way; "
@@ -282,10 +282,7 @@ class DeltaStaging(Staging):
 
     def _need_base(self, log: Log) -> None:
         if self.plan.base is None or int(self.plan.base) <= log.version:
-            moved = (
-                each.changes_rows or table.restored_from(log, each) is not None
-                for each in log.commits(after=self._base)
-            )
+            moved = (each.changes_rows or table.is_restore(each) for each in log.commits(after=self._base))
             if not any(moved):
                 return
         raise CommitConflict(f"table {self.target} has changed since the load was planned")

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 from urllib.parse import unquote
 
@@ -66,6 +65,9 @@ class Commits(Protocol):
     def commit(self, version: int) -> Commit | None:
         """The commit that made the version; None if it is not kept any more."""
 
+    def same_files(self, version: int) -> Sequence[int]:
+        """The older versions that consist of the same files, oldest first, as far as it knows any."""
+
 
 def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
     """The stream's newest load among the commits that the visible version stands on.
@@ -80,7 +82,7 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
         if commit is None:
             number = None if restored else snapshot.transactions.get(uid)
             return LoadedPosition(number=number)
-        back = restored_from(log, commit) is not None
+        back = is_restore(commit)
         restored = restored or back
         found = position_of(commit, uid)
         if found is not None:
@@ -91,26 +93,45 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
 
 
 def ancestors(log: Commits, version: int) -> Iterator[Commit | None]:
-    """The commits that a version stands on, newest first; None and the end where one is not kept any more."""
-    while version >= 0:
-        commit = log.commit(version)
+    """The commits that a version stands on, newest first; None and the end where one is not known, or not any more."""
+    below: int | None = version
+    while below is None or below >= 0:
+        commit = None if below is None else log.commit(below)
         yield commit
         if commit is None:
             return
-        back = restored_from(log, commit)
-        version = version - 1 if back is None else back
+        below = stands_on(log, commit)
 
 
-def restored_from(log: Commits, commit: Commit) -> int | None:
-    """The version that a RESTORE brought back; None for any other commit."""
-    if commit.info.get("operation") != "RESTORE":
-        return None
-    asked = commit.info.get("operationParameters") or {}
-    if asked.get("version") is not None:
-        return int(asked["version"])
-    moment = datetime.fromisoformat(str(asked["timestamp"]).replace(" ", "T")).timestamp() * 1000
-    before = (log.commit(version) for version in range(commit.version - 1, -1, -1))
-    return next((each.version for each in before if each and each.info.get("timestamp", 0) <= moment), -1)
+def is_restore(commit: Commit) -> bool:
+    """Whether the commit went back to an older version."""
+    return commit.info.get("operation") == "RESTORE"
+
+
+def stands_on(log: Commits, commit: Commit) -> int | None:
+    """The version that the commit's own is made of: the one before it, or the one that a RESTORE brought back.
+
+    Which one a moment stood for depends on the time zone of a session and on the times of files that are gone, so it is
+    told by the files that came back.
+
+    Returns:
+        -1 for the first version; None for a moment of which that is not known.
+    """
+    if not is_restore(commit):
+        return commit.version - 1
+    asked = str((commit.info.get("operationParameters") or {}).get("version"))
+    if asked.isdigit():
+        return int(asked)
+    same_files = log.same_files(commit.version)
+    # Of versions between which no row came or went each is as good; else its files do not tell which one it was.
+    return same_files[-1] if len({_filled_by(log, version) for version in same_files}) == 1 else None
+
+
+def _filled_by(log: Commits, version: int) -> int | None:
+    """The version that gave this one its rows; None where it is not kept any more."""
+    moved = (each for each in ancestors(log, version) if each is None or (each.changes_rows and not is_restore(each)))
+    found = next(moved, None)
+    return None if found is None else found.version
 
 
 def user_metadata(uid: str, position: Position, *, touched: bool = False) -> str:

@@ -56,10 +56,9 @@ def _load(log: Log, commit: Commit, loads: Mapping[int, int | None], uid: str) -
     found = table.position_of(commit, uid)
     if found is not None:
         return found.sequence
-    back = table.restored_from(log, commit)
-    before = commit.version - 1 if back is None else back
-    if before in loads:
-        return loads[before]
+    before = table.stands_on(log, commit)
+    if before is None or before in loads:
+        return None if before is None else loads[before]
     landed = next(
         (found for each in table.ancestors(log, before) if each and (found := table.position_of(each, uid))), None
     )
