@@ -1,5 +1,7 @@
 """Where a table may lie: `check` refuses places in which maintenance would delete what is not the table's."""
 
+import sqlite3
+
 import pytest
 import yaml
 
@@ -84,3 +86,97 @@ def test_places_are_those_of_the_tables_in_every_command(tmp_path, kind):
             Target(lake="lake", namespace=("x",), table="t1"): "file:///srv/c",
         }
         assert [one.target for one in found.check()] == ["lake.x.t0", "lake.x.t1"]
+
+
+def defaults(folder, targets, **sections):
+    rest = {"source": FILES, "strategy": "full", "write": "replace"}
+    streams = {f"s{number}": {"target": target, **rest} for number, target in enumerate(targets)}
+    (folder / "tidegate.yaml").write_text(yaml.safe_dump({"streams": streams, **sections}))
+    return folder
+
+
+def complaints(folder, targets, **sections):
+    try:
+        with Project.load(defaults(folder, targets, **sections)) as found:
+            return [error.message for stream in found.check() for error in stream.errors]
+    except ConfigError as error:
+        return [error.message, *map(str, error.context.get("more", ()))]
+
+
+REST = {"type": "rest", "uri": "http://127.0.0.1:1"}
+
+
+@pytest.mark.parametrize(
+    ("targets", "sections", "told"),
+    [
+        (
+            ["lake.shop.orders", "lake.shop.orders.lines"],
+            {"lakes": {"lake": {"format": "delta"}}},
+            "lake.shop.orders.lines and lake.shop.orders, that of stream 's0', lie in each other",
+        ),
+        (["lake.shop.orders.lines", "lake.shop.orders"], {}, "lie in each other"),
+        (
+            ["a.shop.orders", "b.shop.orders"],
+            {"lakes": {"a": {"warehouse": "/w"}, "b": {"warehouse": "file:///w/", "format": "delta"}}},
+            "b.shop.orders and a.shop.orders, that of stream 's0', lie in each other (/w/shop/orders and",
+        ),
+        (
+            ["a.shop.orders", "b.x.lines"],
+            {"lakes": {"a": {"warehouse": "s3://w"}, "b": {"warehouse": "s3a://w/shop/orders", "format": "delta"}}},
+            "(/w/shop/orders and /w/shop/orders/x/lines)",
+        ),
+        (
+            ["lake.ops.runs"],
+            {"loads_table": "lake.ops.runs.told"},
+            "lake.ops.runs and lake.ops.runs.told, the table of `loads_table:`, lie in each other",
+        ),
+    ],
+)
+def test_a_table_within_another_is_refused(tmp_path, targets, sections, told):
+    found = complaints(tmp_path, targets, **sections)
+    assert any(told in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("targets", "sections"),
+    [
+        (["lake.shop.orders", "lake.shop.orders_lines", "lake.shop.more.orders", "lake.shops.orders"], {}),
+        (["a.shop.orders", "b.shop.orders"], {"lakes": {"a": {"warehouse": "/w"}, "b": {"warehouse": "/w2"}}}),
+        (
+            ["a.shop.orders", "b.shop.orders"],
+            {"lakes": {each: {"warehouse": "s3://w", "catalog": REST} for each in "ab"}},
+        ),
+        (
+            [{"table": "lake.shop.orders", "location": "/srv/orders"}, "lake.shop.orders.lines"],
+            {"lakes": {"lake": {"format": "delta"}}},
+        ),
+    ],
+    ids=["beside each other", "two warehouses", "a catalog that places tables", "a location of its own"],
+)
+def test_tables_that_do_not_lie_in_each_other_are_fine(tmp_path, targets, sections):
+    assert complaints(tmp_path, targets, **sections) == []
+
+
+def test_a_load_of_one_of_them_is_refused_too(tmp_path):
+    folder = defaults(tmp_path, ["lake.shop.orders", "lake.shop.orders.lines"])
+    with pytest.raises(ConfigError, match="lie in each other"), Project.load(folder) as found:
+        found.run("s0")
+
+
+def test_tables_that_a_pattern_stands_for_are_looked_at_once_they_are_known(tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as source:
+        source.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    source.close()
+    shop = {"connection": "shop", "strategy": "full", "write": "replace"}
+    streams = {
+        "*": {**shop, "source": {"connection": "shop", "table": "*"}, "target": "lake.shop.{table}"},
+        "lines": {"source": FILES, "target": "lake.shop.orders.lines", "strategy": "full", "write": "replace"},
+    }
+    del streams["*"]["connection"]
+    values = {"connections": {"shop": {"url": "sqlite:///shop.db"}}, "streams": streams}
+    (tmp_path / "tidegate.yaml").write_text(yaml.safe_dump(values))
+    with Project.load(tmp_path) as found:
+        errors = [error.message for stream in found.check() for error in stream.errors]
+        assert [("lie in each other" in each) for each in errors] == [True], errors
+        with pytest.raises(ConfigError, match="lie in each other"):
+            found.run("orders")

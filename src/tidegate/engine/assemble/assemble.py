@@ -67,6 +67,7 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
         Incompatible: parts that cannot work together; all reasons are in the message.
     """
     every = [one for entry in config.streams if _may_be(entry, choice) for one in patterns.expanded(config, entry)]
+    locations.refuse_nested(every, config, lakes)
     meant = choice.of(every)
     twice = next((one for one in meant if [each.name for each in every].count(one.name) > 1), None)
     if twice is not None:

@@ -17,7 +17,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import SparkProvider
 from tidegate.engine import clear_connections
-from tidegate.engine.assemble import assemble, patterns, source_check
+from tidegate.engine.assemble import assemble, locations, patterns, source_check
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
 
@@ -116,7 +116,10 @@ def _hook_errors(stream: Stream) -> Iterator[TidegateError]:
 
 
 def _joined(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> list[Stream]:
-    return [assemble.join(config, lakes, one) for one in patterns.expanded(config, entry)]
+    found = patterns.expanded(config, entry)
+    if entry.is_pattern:
+        locations.refuse_nested([*(one for one in config.streams if not one.is_pattern), *found], config, lakes)
+    return [assemble.join(config, lakes, one) for one in found]
 
 
 def _problems(error: TidegateError, config: Config, stream: str | None = None) -> tuple[Problem, ...]:

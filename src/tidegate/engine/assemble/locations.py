@@ -1,18 +1,20 @@
-"""Decides where tables may lie whose `target:` states a `location`.
+"""Decides where tables may lie: where their `target:` states a `location`, and else where their lake puts them.
 
-Maintenance deletes every file below a table that no version of it knows. So no table lies within another one, nor
-within a lake's warehouse, where other tables come to lie.
+Maintenance deletes every file below a table that no version of it knows. So no table lies within another one, nor one
+with a `location` within a lake's warehouse, where other tables come to lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 from tidegate.config import Config, StreamConfig
-from tidegate.config.nodes import Problems
-from tidegate.core.ids import Target
+from tidegate.config.nodes import Mark, Problems
+from tidegate.core.ids import Target, join_name
 from tidegate.core.ports.format import Format
+from tidegate.errors import ConfigError
 
 
 def placed(config: Config, lakes: Mapping[str, Format]) -> dict[str, Format]:
@@ -35,8 +37,24 @@ def placed(config: Config, lakes: Mapping[str, Format]) -> dict[str, Format]:
             )
         else:
             found[name] = placing
+    plain = [entry for entry in config.streams if not entry.is_pattern]
+    problems.found.extend(_nested(plain, config, found))
     problems.refuse()
     return found
+
+
+def refuse_nested(entries: Iterable[StreamConfig], config: Config, lakes: Mapping[str, Format]) -> None:
+    """Refuses streams whose tables would lie within each other; of lakes that put tables where their names say.
+
+    Args:
+        entries: of `config`, patterns expanded.
+
+    Raises:
+        ConfigError: every one of them.
+    """
+    problems = Problems()
+    problems.found.extend(_nested(entries, config, lakes))
+    problems.refuse()
 
 
 def within(inner: str, outer: str) -> bool:
@@ -47,6 +65,52 @@ def within(inner: str, outer: str) -> bool:
         (True, False, True)
     """
     return f"{_path(inner)}/".startswith(f"{_path(outer)}/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a table lies by default, as the steps of its path; whose it is; and where the project says so."""
+
+    target: tuple[str, ...]
+    steps: tuple[str, ...]
+    owner: str
+    mark: Mark | None = None
+
+
+def _nested(entries: Iterable[StreamConfig], config: Config, lakes: Mapping[str, Format]) -> Iterator[ConfigError]:
+    places = list(_places(entries, config, lakes))
+    first: dict[tuple[str, ...], _Place] = {}
+    for place in places:
+        first.setdefault(place.steps, place)
+    for inner in places:
+        above = (first.get(inner.steps[:end]) for end in range(1, len(inner.steps) + 1))
+        outer = next((each for each in above if each is not None and each.target != inner.target), None)
+        if outer is None:
+            continue
+        stream, other = (inner, outer) if inner.mark is not None else (outer, inner)
+        if stream.mark is not None:
+            yield stream.mark.inside("target").error(
+                f"{join_name(stream.target)} and {join_name(other.target)}, {other.owner}, lie in each other "
+                f"(/{'/'.join(outer.steps)} and /{'/'.join(inner.steps)}), and maintenance of one table would delete "
+                f"files of the other",
+                hint="Give one of them another name or schema, or a lake with a `warehouse:` of its own.",
+            )
+
+
+def _places(entries: Iterable[StreamConfig], config: Config, lakes: Mapping[str, Format]) -> Iterator[_Place]:
+    """The tables of which it is known without a catalog where they lie; names are folders, one within the other."""
+    roots = {
+        name: tuple(_path(lake.root).strip("/").split("/"))
+        for name, lake in lakes.items()
+        if lake.root is not None and lake.placing({}) is not None
+    }
+    if config.loads_table is not None and (root := roots.get(config.loads_table[0])):
+        owner = "the table of `loads_table:`"
+        yield _Place(target=config.loads_table, steps=(*root, *config.loads_table[1:]), owner=owner)
+    for entry in entries:
+        if entry.location is None and (root := roots.get(entry.target[0])):
+            owner, steps = f"that of stream {entry.name!r}", (*root, *entry.target[1:])
+            yield _Place(target=tuple(entry.target), steps=steps, owner=owner, mark=entry.mark)
 
 
 def _alone(entry: StreamConfig, located: list[StreamConfig]) -> Iterator[str]:
