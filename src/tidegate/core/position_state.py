@@ -162,5 +162,5 @@ def unvouched(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unclaimed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a position that claims nothing of the table's rows."""
+    """The state without what any strategy claims by it; one that continues from such a key keeps it itself."""
     return {name: value for name, value in state.items() if name not in CLAIMS}

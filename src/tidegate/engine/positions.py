@@ -20,7 +20,7 @@ from tidegate.core.plan import Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.position_state import METHOD, method_of, unclaimed
+from tidegate.core.position_state import METHOD, method_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
@@ -234,7 +234,8 @@ def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
     # The table does not go back, so it holds other rows than those of which an earlier commit says something.
     reason = f"state rewind to load {to_sequence}"
     refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), position.state)
-    return _stamp(stream, context, unclaimed(position.state), position.loaded_through, reason=reason)
+    state = stream.strategy.unclaimed(position.state)
+    return _stamp(stream, context, state, position.loaded_through, reason=reason)
 
 
 def _register(stream: Stream, context: RunContext) -> None:

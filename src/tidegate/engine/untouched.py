@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate.core.policies.rules import Judges
 from tidegate.core.position import Position
-from tidegate.core.position_state import AS_LOADED, proof_of, unclaimed
+from tidegate.core.position_state import AS_LOADED, proof_of
 from tidegate.core.schema import ChangeKind, compare
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -27,7 +27,7 @@ KEPT = frozenset({ChangeKind.DROP_COLUMN, ChangeKind.NARROW})
 def trusted(work: LoadContext, since: Position) -> tuple[Position, str | None]:
     """The position as the strategy may use it, and why it claims nothing of the table's rows; None where it does."""
     reason = next(_doubts(work, since), None) if work.stream.strategy.restores else None
-    return (since if reason is None else replace(since, state=unclaimed(since.state))), reason
+    return (since if reason is None else replace(since, state=work.stream.strategy.unclaimed(since.state))), reason
 
 
 def claim(work: LoadContext) -> Mapping[str, Any]:

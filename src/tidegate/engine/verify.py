@@ -18,7 +18,7 @@ from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.position_state import begin_of, unclaimed
+from tidegate.core.position_state import begin_of
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import hooks, load, retention
@@ -286,7 +286,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
     """The load of these keys alone, after which the position is as it was."""
     stream = work.stream
     # The table may hold rows of which the position does not know: the next load compares whatever it claims.
-    state = unclaimed(since.state)
+    state = stream.strategy.unclaimed(since.state)
     changes = ChangeSet(
         slices=slices,
         effect=Mirror(),

@@ -50,6 +50,10 @@ class TableChanges(Strategy):
             )
         return {"version": value}
 
+    def unclaimed(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """With the version: it is no claim, but where the changes begin that the table does not have."""
+        return {**Strategy.unclaimed(self, state), **({"version": state["version"]} if "version" in state else {})}
+
     def covers(self, since: Position | None, probe: Probe) -> Slice:
         """The version that was loaded."""
         return loaded_version(since, probe) or Strategy.covers(self, since, probe)
@@ -70,7 +74,9 @@ class TableChanges(Strategy):
         if since is not None:
             check_owner(since, self.kind, ())
             check_continues(since, probe)
-            after = since.state["version"]
+            after = since.state.get("version")
+            if after is None:
+                return self._compared(now, "the position does not say which version was loaded")
         if after == now:
             return None
         if after in (None, EMPTY):
@@ -91,12 +97,15 @@ class TableChanges(Strategy):
             case FeedContent.CHANGES:
                 return self._change_set(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
             case FeedContent.UNKNOWN:
-                return ChangeSet(
-                    slices=(Everything(),),
-                    effect=Mirror(hint=WriteHint.COMPARE),
-                    state={"version": now},
-                    reason=f"compared as a whole, because {span.reason}",
-                )
+                return self._compared(now, span.reason)
+
+    def _compared(self, now: str, why: str) -> ChangeSet:
+        return ChangeSet(
+            slices=(Everything(),),
+            effect=Mirror(hint=WriteHint.COMPARE),
+            state={"version": now},
+            reason=f"compared as a whole, because {why}",
+        )
 
     def _change_set(
         self, now: str, part: Everything | SnapshotPair, effect: Effect, *, rows: int | None, reason: str

@@ -212,3 +212,24 @@ def test_excluded_columns_never_arrive(lake_of, strategy, write):
     assert lake.rows("out.orders") == [(0, "n0"), (1, "second"), (2, "n2"), (4, "n4"), (7, "seven")]
     with lake.workspace.project(lake.spark) as project:
         assert project.verify("orders", level="rows").streams[0].equal is True
+
+
+@pytest.mark.slow
+def test_after_a_repair_and_a_rewind_the_changes_go_on_where_they_were(lake):
+    lake.loaded("orders")
+    lake.sql(
+        "UPDATE lake.out.orders SET name = 'other' WHERE id = 1", "INSERT INTO lake.src.orders VALUES (5, 'n5', 2.5)"
+    )
+    with lake.workspace.project(lake.spark) as project:
+        (repaired,) = project.verify("orders", repair=True).streams
+        assert (repaired.error, repaired.repaired_rows) == (None, 1), "row 5 is not missing, it is next"
+        assert project.verify("orders").streams[0].equal
+    appended = lake.loaded("orders")
+    assert (appended.effect, appended.rows_read) == ("insert", 1)
+    lake.sql("UPDATE lake.src.orders SET name = 'changed' WHERE id = 2")
+    lake.loaded("orders")
+    with lake.workspace.project(lake.spark) as project:
+        project.state.rewind("orders", 1)
+    again = lake.loaded("orders")
+    assert (again.effect, again.verified) == ("apply", True)
+    assert same(lake)

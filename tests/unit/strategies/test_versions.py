@@ -190,3 +190,27 @@ def test_options_of_significance():
         read(SnapshotDiff, from_values({"significant_change": {"mini_rows": 3}}))
     wrong = SnapshotDiff(significant_change=Significance(absolute=-1, min_fraction=30))
     assert len(wrong.problems()) == 2
+
+
+def test_where_changes_begin_is_no_claim_of_rows():
+    """What a repair or a rewind leaves of a position."""
+    state = {"version": "7", "keys": "digest", "total": "3"}
+    assert TableChanges().unclaimed(state) == {"version": "7"}
+    assert SnapshotDiff().unclaimed(state) == {} == TableChanges().unclaimed({"keys": "digest"})
+
+
+@pytest.mark.parametrize("now", ["7", "9"])
+def test_after_a_repair_what_happened_since_the_loaded_version_is_read(now):
+    loaded = at(TableChanges().detect(Versions(), None), TableChanges(), Versions())
+    repaired = replace(loaded, state=TableChanges().unclaimed(loaded.state))
+    probe = Versions(now=now)
+    assert TableChanges().covers(repaired, probe) == SnapshotPair(after=None, upto="7"), "the version that was loaded"
+    changes = TableChanges().detect(probe, repaired)
+    assert (None if changes is None else changes.slices) == {"7": None, "9": (SnapshotPair(after="7", upto="9"),)}[now]
+
+
+def test_a_position_without_a_version_is_compared_and_never_read_as_new_rows():
+    loaded = at(TableChanges().detect(Versions(), None), TableChanges(), Versions())
+    changes = TableChanges().detect(Versions(), replace(loaded, state={}))
+    assert (changes.slices, changes.effect) == ((Everything(),), Mirror(hint=WriteHint.COMPARE))
+    assert (changes.state, "does not say which version" in changes.reason) == ({"version": "7"}, True)

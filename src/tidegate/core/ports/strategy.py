@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
+from tidegate.core import position_state
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet, Part
 from tidegate.core.cost_model import CostHistory
@@ -91,6 +92,10 @@ class Strategy(Protocol):
     def resume_at(self, state: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - by default it says no value
         """The cursor value after which the next load continues; None if the position is not a cursor value."""
         return None
+
+    def unclaimed(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The state without what it claims of the table's rows; where the next load continues stays in it."""
+        return position_state.unclaimed(state)
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - by default a cursor says it
         """The rows of the source that a table at that position holds."""

@@ -19,7 +19,6 @@ from tidegate.core.effects import Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.position_state import unclaimed
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
@@ -256,7 +255,9 @@ def _load_group(
             rows = {number: probe.stats(part).rows for number, part in parts.items()}
             if not any(rows.values()):
                 return unchanged(work), rows
-            changes = _changes(tuple(parts.values()), position, sum(rows.values()))
+            # Rows may come that the position's claims do not know of.
+            since = replace(position, state=stream.strategy.unclaimed(position.state))
+            changes = _changes(tuple(parts.values()), since, sum(rows.values()))
             return load.load(work, plan(work, changes, save=context.save, some=True), lease), rows
 
 
@@ -264,8 +265,7 @@ def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
     return ChangeSet(
         slices=parts,
         effect=Upsert(repeats="rows of a backfill may already be in the table"),
-        # Rows may come that the position's claims do not know of.
-        state=unclaimed(since.state),
+        state=since.state,
         loaded_through=since.loaded_through,
         rows=rows,
         reason=f"backfill of {counted(rows, 'row')} in {', '.join(part.label for part in parts)}",
