@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tidegate.core.change_feed import FeedContent, Span
-from tidegate.formats.iceberg.change_feed import between
+from tidegate.core.ids import Target
+from tidegate.formats.iceberg.change_feed import Feed, between
 from tidegate.formats.iceberg.metadata import Metadata
 
 APPEND = {"operation": "append", "added-records": "3", "total-records": "9"}
@@ -61,3 +64,47 @@ def test_a_snapshot_that_is_not_an_ancestor_tells_nothing():
     assert "snapshot 77 is not among those" in between(metadata, "77", "3").reason
     undone = Metadata({**metadata.raw, "current-snapshot-id": 2})
     assert between(undone, "3", "2").content is FeedContent.UNKNOWN
+
+
+class Asked:
+    """A session and its DataFrames: what is read, and by which expressions."""
+
+    def __init__(self) -> None:
+        self.tables: list[str] = []
+        self.columns = ["id"]
+        self.schema = SimpleNamespace(fields=[])
+
+    @property
+    def read(self):
+        return self
+
+    def table(self, name):
+        self.tables.append(name)
+        return self
+
+    def option(self, *_, **__):
+        return self
+
+    selectExpr = where = join = hint = drop = option  # noqa: N815 - Spark's name
+
+    def distinct(self):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("passed", "tables"),
+    [
+        ([APPEND], ["`lake`.`s`.`t`.changes"]),
+        ([REPLACE, {**APPEND, "total-delete-files": "1"}], ["`lake`.`s`.`t`", "`lake`.`s`.`t`.all_entries"]),
+        ([OVERWRITE], ["`lake`.`s`.`t`.changes"]),
+    ],
+    ids=["appends", "appends beside deletes", "changes"],
+)
+def test_changes_are_never_scanned_where_a_version_has_deletes_beside_its_files(passed, tables):
+    made = history(*passed)
+    schema = {"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long"}]}
+    metadata = Metadata({**made.raw, "schemas": [schema], "current-schema-id": 0})
+    asked = Asked()
+    target = Target(lake="lake", namespace=("s",), table="t")
+    Feed(lambda _: metadata, asked, target, "1", str(len(passed) + 1)).changes(metadata.schema())
+    assert asked.tables == tables

@@ -22,19 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OF_ICEBERG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+_PATH, _COMMIT = "__tidegate_path", "__tidegate_commit"
 UNLIKE = ('"map"', '"variant"')
 """Types of which Spark does not tell whether two values are equal."""
 
 
 def between(metadata: Metadata, after: str, upto: str) -> Span:
     """What the summaries of the snapshots tell of the range."""
-    passed: list[Snapshot] = []
-    start = None
-    for each in metadata.ancestors(int(upto)):
-        if str(each.id) == after:
-            start = each
-            break
-        passed.append(each)
+    passed, start = _passed(metadata, after, upto)
     if start is None:
         return Span(
             content=FeedContent.UNKNOWN,
@@ -45,9 +40,18 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
         return Span(content=FeedContent.NOTHING)
     if all(_appends(each) for each in moved):
         return Span(content=FeedContent.APPENDS, rows=sum(each.number("added-records") for each in moved))
-    if any(each.number("total-delete-files") or each.number("added-delete-files") for each in (start, *passed)):
+    if any(map(_has_deletes, (start, *passed))):
         return Span(content=FeedContent.UNKNOWN, reason="rows were deleted by delete files (merge-on-read)")
     return Span(content=FeedContent.CHANGES)
+
+
+def beside_deletes(metadata: Metadata, after: str, upto: str) -> bool:
+    """Whether a version of the range has rows that are deleted beside their files, of which none came from the range.
+
+    Iceberg refuses to scan the changes of such a version, whoever deleted the rows, and whenever.
+    """
+    passed, _ = _passed(metadata, after, upto)
+    return any(map(_has_deletes, passed)) and all(_appends(each) for each in passed if _moves_rows(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,29 @@ class Feed:
 
         Iceberg's own view of this, `create_changelog_view`, fails on a table with a map. No stream loads one.
         """
+        metadata = self.load(self.target)
+        if metadata is not None and beside_deletes(metadata, self.after, self.upto):
+            return self._in_order(metadata, columns)
         found = self._read(".changes")
         named = self._named(found, columns)
         unlike = [field.name for field in found.schema.fields if any(kind in field.dataType.json() for kind in UNLIKE)]
         moved = _moved(found.drop(*unlike))
         rows = changelog(moved, deleted="_change_type = 'DELETE'", commit="_change_ordinal", drop=OF_ICEBERG)
         return rows.selectExpr(*named, DELETED, ORDER)
+
+    def _in_order(self, metadata: Metadata, columns: Schema) -> DataFrame:
+        """The rows of the files that a range without deletes added, in the order of its commits."""
+        found = self._read()
+        rows = found.selectExpr(*self._named(found, columns), f"_file AS {_PATH}")
+        since = metadata.sequence_number(int(self.after))
+        entries = self.session.read.table(f"{sql.table(self.target)}.all_entries")
+        # A file is added once; maintenance only lists it again, in another manifest.
+        added = entries.where(f"status = 1 AND sequence_number > {since}")
+        files = added.selectExpr(f"data_file.file_path AS {_PATH}", f"sequence_number AS {_COMMIT}").distinct()
+        unknown = sql.string(f"a file of {self.target} is in no manifest of the range that added it")
+        commit = f"coalesce({_COMMIT}, CAST(raise_error({unknown}) AS bigint))"
+        joined = rows.join(files.hint("broadcast"), on=[_PATH], how="left")
+        return changelog(joined, deleted="false", commit=commit, drop=(_PATH, _COMMIT))
 
     def _read(self, kind: str = "") -> DataFrame:
         reader = self.session.read.option("start-snapshot-id", self.after).option("end-snapshot-id", self.upto)
@@ -111,6 +132,20 @@ def _moved(found: DataFrame) -> DataFrame:
         .where("__tidegate_number <= IF(_change_type = 'DELETE', -__tidegate_more, __tidegate_more)")
         .drop("__tidegate_more", "__tidegate_number")
     )
+
+
+def _passed(metadata: Metadata, after: str, upto: str) -> tuple[list[Snapshot], Snapshot | None]:
+    """The snapshots of the range, newest first, and the one before them; None if that is not kept."""
+    passed: list[Snapshot] = []
+    for each in metadata.ancestors(int(upto)):
+        if str(each.id) == after:
+            return passed, each
+        passed.append(each)
+    return passed, None
+
+
+def _has_deletes(snapshot: Snapshot) -> bool:
+    return bool(snapshot.number("total-delete-files") or snapshot.number("added-delete-files"))
 
 
 def _moves_rows(snapshot: Snapshot) -> bool:

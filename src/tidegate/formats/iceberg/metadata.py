@@ -135,6 +135,11 @@ class Metadata:
                 return Snapshot(each["snapshot-id"], each.get("parent-snapshot-id"), each.get("summary") or {})
         return None
 
+    def sequence_number(self, wanted: int) -> int:
+        """The number of the snapshot's commit, greater for a later one; always 0 in version 1 of the format."""
+        kept = {each["snapshot-id"]: each.get("sequence-number") for each in self.raw.get("snapshots") or ()}
+        return int(kept.get(wanted) or 0)
+
     def snapshots(self) -> Mapping[int, datetime]:
         """Every snapshot that is kept, and when it was made."""
         return {each["snapshot-id"]: moment(each["timestamp-ms"]) for each in self.raw.get("snapshots") or ()}
