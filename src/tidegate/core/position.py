@@ -23,6 +23,11 @@ def touched_name(uid: str) -> str:
     return f"tidegate.{uid}.touched"
 
 
+def repeated_name(uid: str) -> str:
+    """The property of a position that maintenance wrote again: the version in which it was found."""
+    return f"tidegate.{uid}.repeated"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """How far one stream has been loaded into one table; a value of its commit.

@@ -172,14 +172,24 @@ class Keeper:
         return f"{metrics['numFilesRemoved']} data files rewritten into {metrics['numFilesAdded']}"
 
     def _carry(self) -> str:
-        """One commit of no rows that says the position again; without its number, which the table knows already."""
-        landed = table.landed(self._log(), self._log().snapshot(), self.upkeep.uid)
+        """One commit of no rows that says the position again; without its number, which the table knows already.
+
+        It says where it found the position, so that it counts for nothing after a load that comes in between.
+        """
+        log = self._log()
+        landed = table.landed(log, log.snapshot(), self.upkeep.uid)
         if landed.position is None:
             return "nothing to re-stamp"
         nothing = self.session.read.format("delta").load(self.location).limit(0)
-        metadata = table.user_metadata(self.upkeep.uid, landed.position, touched=not landed.as_loaded)
+        metadata = table.user_metadata(
+            self.upkeep.uid, landed.position, repeated=log.version, touched=not landed.as_loaded
+        )
         self.session.conf.set(EMPTY_COMMITS, "false")
         nothing.write.format("delta").option("userMetadata", metadata).mode("append").save(self.location)
+        log = self._log()
+        now = table.landed(log, log.snapshot(), self.upkeep.uid).position
+        if now != landed.position:
+            return "nothing re-stamped: a load or a RESTORE came in between"
         return f"load {landed.position.sequence} was re-stamped"
 
     def _vacuum(self) -> str:

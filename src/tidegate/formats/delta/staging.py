@@ -270,7 +270,7 @@ class DeltaStaging(Staging):
         upto = self._landed[0] if self._landed else log.version
         for commit in log.commits(after=self._base, upto=upto):
             other = table.position_of(commit, self.plan.uid)
-            if self._marked(commit):
+            if self._marked(commit) or table.is_repeated(commit, self.plan.uid):
                 continue
             if other is not None or table.is_restore(commit):
                 raise PositionMoved(

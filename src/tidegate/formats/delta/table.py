@@ -16,7 +16,7 @@ from tidegate.core import schema as types
 from tidegate.core.column_selection import every
 from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position, property_name, touched_name
+from tidegate.core.position import Position, property_name, repeated_name, touched_name
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.table_facts import TableFacts
 from tidegate.errors import WriteError
@@ -84,9 +84,10 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
             return LoadedPosition(number=number)
         back = is_restore(commit)
         restored = restored or back
-        found = position_of(commit, uid)
+        found = carried(log, commit, uid)
         if found is not None:
-            as_loaded = as_loaded and touched_name(uid) not in (commit.info.get("userMetadata") or "")
+            others = any(each.changes_rows for each in _since_repeated(log, commit, uid))
+            as_loaded = as_loaded and not others and touched_name(uid) not in (commit.info.get("userMetadata") or "")
             return LoadedPosition(position=found, version=commit.version, as_loaded=as_loaded)
         as_loaded = as_loaded and (back or not commit.changes_rows)  # a RESTORE shows what it went back to
     return LoadedPosition(number=None if restored else snapshot.transactions.get(uid))
@@ -134,14 +135,45 @@ def _filled_by(log: Commits, version: int) -> int | None:
     return None if found is None else found.version
 
 
-def user_metadata(uid: str, position: Position, *, touched: bool = False) -> str:
+def user_metadata(uid: str, position: Position, *, repeated: int | None = None, touched: bool = False) -> str:
     """What a load's commit carries of its position.
 
     Args:
+        repeated: the version in which the position was found that the commit says again; None for a load's own.
         touched: others have changed the table since the load, so the position proves nothing of its rows.
     """
-    metadata = {property_name(uid): position.to_dict(), **({touched_name(uid): True} if touched else {})}
+    metadata: dict[str, Any] = {property_name(uid): position.to_dict()}
+    metadata |= {touched_name(uid): True} if touched else {}
+    metadata |= {} if repeated is None else {repeated_name(uid): repeated}
     return json.dumps(metadata, sort_keys=True, separators=(",", ":"))
+
+
+def carried(log: Commits, commit: Commit, uid: str) -> Position | None:
+    """The position of the stream that the commit carries, and that counts.
+
+    One that maintenance says again counts only if it was still the newest then. Nothing keeps Delta from putting a
+    commit without rows behind another one, so whoever reads the log decides.
+
+    Raises:
+        WriteError: it is damaged or was written by a newer version.
+    """
+    found = position_of(commit, uid)
+    if found is None:
+        return None
+    newer = any(is_restore(each) or position_of(each, uid) is not None for each in _since_repeated(log, commit, uid))
+    return None if newer else found
+
+
+def _since_repeated(log: Commits, commit: Commit, uid: str) -> Iterator[Commit]:
+    """The commits between the version in which a position was found and the one that says it again, while kept."""
+    if is_repeated(commit, uid):
+        first = int(json.loads(commit.info["userMetadata"])[repeated_name(uid)]) + 1
+        yield from (each for version in range(first, commit.version) if (each := log.commit(version)) is not None)
+
+
+def is_repeated(commit: Commit, uid: str) -> bool:
+    """Whether the commit only says the position of the stream again."""
+    return repeated_name(uid) in (commit.info.get("userMetadata") or "")
 
 
 def position_of(commit: Commit, uid: str) -> Position | None:

@@ -53,14 +53,14 @@ def rollback(session: SparkSession, target: Target, location: str, version: str)
 
 def _load(log: Log, commit: Commit, loads: Mapping[int, int | None], uid: str) -> int | None:
     """The number of the newest load among the commits that the version stands on, by those of older versions."""
-    found = table.position_of(commit, uid)
+    found = table.carried(log, commit, uid)
     if found is not None:
         return found.sequence
     before = table.stands_on(log, commit)
     if before is None or before in loads:
         return None if before is None else loads[before]
     landed = next(
-        (found for each in table.ancestors(log, before) if each and (found := table.position_of(each, uid))), None
+        (found for each in table.ancestors(log, before) if each and (found := table.carried(log, each, uid))), None
     )
     return landed.sequence if landed else None
 
