@@ -51,7 +51,7 @@ def health(found: Condition, now: datetime) -> Health:
     A run that stopped on purpose waits for a person; one that failed is an error. Else the time since the last success
     decides: delayed once a whole turn of the schedule was missed, an error once two were. One that was never loaded is
     due for the first time after it was registered; one that is not registered is delayed, for nobody runs it. So is one
-    whose last success lies more than a turn ahead: the clock was set back since, and nobody knows how long ago it was.
+    whose last success lies more than a turn in the future: the clock was set back, and its real age is unknown.
     Nothing is overdue of a stream without a schedule.
 
     Example:
@@ -78,8 +78,8 @@ def health(found: Condition, now: datetime) -> Health:
 def late_at(found: Condition, now: datetime) -> datetime | None:
     """When a whole turn of the schedule has passed without a success, in the past or to come.
 
-    None without a schedule, of a stream that was neither loaded nor registered, and where nobody knows since the clock
-    was set back.
+    None without a schedule, for a stream that was neither loaded nor registered, and for one whose last success lies
+    more than a turn in the future, because the clock was set back.
     """
     schedule, success, known = found.schedule, found.last_success_at, found.registered_at
     since = success or known

@@ -50,7 +50,7 @@ def without_rows(work: LoadContext) -> ChangeSet | None:
 
 
 def _refuse_unreadable(work: LoadContext) -> None:
-    """Raises EdgeUnknown where the source is not empty, and its rows or files are only not to be read yet."""
+    """Raises EdgeUnknown where the source is not empty, but none of its rows or files can be read yet."""
     probe, waiting = work.probe, ""
     if probe.files is not None:
         count = len(probe.files.listing(None).waiting)
@@ -60,7 +60,7 @@ def _refuse_unreadable(work: LoadContext) -> None:
     if waiting:
         raise EdgeUnknown(
             "; ".join(
-                (f"stream {work.stream.name!r} is to be loaded anew, and its source has {waiting}", *probe.notes())
+                (f"stream {work.stream.name!r} cannot be fully refreshed: its source has {waiting}", *probe.notes())
             ),
             hint="Run again once no transaction is open that may still write older rows, or after the `safety_lag:`.",
         )

@@ -112,7 +112,7 @@ def test_a_refresh_stops_while_no_row_can_be_read(tmp_path: Path):
     shop.fill(3)
     shop.loaded()
     with pytest.raises(
-        EdgeUnknown, match="to be loaded anew, and its source has 3 rows, none of which can be read yet"
+        EdgeUnknown, match="cannot be fully refreshed: its source has 3 rows, none of which can be read yet"
     ):
         detected(shop, full_refresh=True)
 

@@ -307,7 +307,10 @@ class Dialect(SelectForms, ColumnValues, Protocol):
         return None
 
     def truncated(self, sql: str, kind: Type, characters: int) -> tuple[str, Type] | None:  # noqa: ARG002 - as above
-        """What is cheaper to group by than the text's first characters, with which it begins, and its type; or None."""
+        """A value that is cheaper to group by than that many characters of the canonical text, and its type.
+
+        Its text begins with the same characters. None where nothing is cheaper.
+        """
         return None
 
     def concat(self, texts: Sequence[str]) -> str:

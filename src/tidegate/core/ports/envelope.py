@@ -79,7 +79,7 @@ class MessageEnvelope(Envelope, Protocol):
         return [each.value is not None for each in messages]
 
     def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Self:  # noqa: ARG002 - as for the others
-        """The same for a log with the columns of `schema`: an event with a field that is none of them is refused."""
+        """The same for a log with the columns of `schema`; an event with a field outside them is refused."""
         return self
 
     def primed_with(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use

@@ -182,7 +182,7 @@ def state_holds(state: str, entry: StreamConfig, status: StreamStatus | None, no
     since = status.last_success_at
     if since is None:
         return True
-    ahead = since > _due(entry, now)  # of before the clock was set back: nobody knows how long ago it was
+    ahead = since > _due(entry, now)  # the clock was set back: its real age is unknown
     return ahead or _due(entry, since) < now
 
 

@@ -138,7 +138,7 @@ def _renewed(work: LoadContext, changes: ChangeSet | None) -> ChangeSet | None:
 
 
 def _refuse_another_source(work: LoadContext, new_columns: tuple[str, ...]) -> None:
-    """Refuses to read every row of another source again where no person asked for it, but the source's columns.
+    """Refuses to read another source from the beginning where changed columns asked for it instead of a person.
 
     After the strategy has looked: some bounds can be asked for only before the source's snapshot is taken.
 
