@@ -26,10 +26,10 @@ $(READY): pyproject.toml uv.lock scripts/setup.sh
 demo: setup ## the main job on real data, in ./demo
 	@$(BIN)/tidegate demo demo
 
-test: setup services ## the tests, in ten minutes on two cores
+test: setup services ## the tests that take a few seconds each
 	$(PYTEST) $(SIDES) -m "not slow and not exhaustive and not servers"
 
-test-slow: setup services ## the tests that take longer than a few seconds each; PART=1/3 for a third of them
+test-slow: setup services ## the tests that take longer than a few seconds each; PART=1/6 for a sixth of them
 	$(PYTEST) $(SIDES) -m "slow and not exhaustive and not servers" $(if $(PART),--part $(PART))
 
 test-full: setup services matrix-sample ## both, with the full samples, and the sample of the matrix

@@ -168,7 +168,7 @@ def _fill(connection: Connection, number: int, object_id: int, many: int, spaced
         outcome = "running" if last and state == "running" else outcome
         run_id = uuid.UUID(int=chance.getrandbits(128)).hex
         rows.append(run_row(object_id, run_id, at, outcome, number, chance))
-    connection.execute(insert(runs), rows)
+    connection.execute(insert(runs), [{**row, "number": place} for place, row in enumerate(rows, 1)])
     loads = [(f"{chance.getrandbits(128):032x}", run) for run in rows if run["outcome"] == "loaded"]
     connection.execute(insert(tasks), [task_row(object_id, run, chance) for _, run in loads])
     connection.execute(insert(plans), [plan_row(object_id, load_id, run, number) for load_id, run in loads])

@@ -70,7 +70,7 @@ def acknowledge(connection: Connection, uid: str, stamp: Stamp) -> None:
     """A person has seen how the last run ended; nothing if it ended well, is at work or never was."""
     object_id = streams.lock(connection, uid)
     newest = select(runs.c.run_id, runs.c.outcome).where(runs.c.object_id == object_id)
-    last = connection.execute(newest.order_by(runs.c.started_ts.desc()).limit(1)).one_or_none()
+    last = connection.execute(newest.order_by(runs.c.number.desc()).limit(1)).one_or_none()
     if last is None or last.outcome in (*GOOD, RUNNING_OUTCOME):
         return
     connection.execute(delete(acknowledgements).where(acknowledgements.c.object_id == object_id))

@@ -20,10 +20,10 @@ RUNS = 1000
 
 def failing(connection: Connection) -> dict[int, dict[str, datetime]]:
     """By stream and error code: the start of the first run that failed so since the last one that ended well."""
-    good = select(runs.c.object_id, func.max(runs.c.started_ts).label("at")).where(runs.c.outcome.in_(GOOD))
+    good = select(runs.c.object_id, func.max(runs.c.number).label("number")).where(runs.c.outcome.in_(GOOD))
     last = good.group_by(runs.c.object_id).subquery()
     columns = (runs.c.object_id, runs.c.error["code"].as_string().label("code"), runs.c.started_ts)
-    since = or_(last.c.at.is_(None), runs.c.started_ts > last.c.at)
+    since = or_(last.c.number.is_(None), runs.c.number > last.c.number)
     joined = select(*columns).outerjoin(last, last.c.object_id == runs.c.object_id)
     failed = joined.where(runs.c.outcome.in_(BAD), since).subquery()
     by_code = (failed.c.object_id, failed.c.code)
@@ -37,7 +37,7 @@ def quarantined(connection: Connection, number: int) -> tuple[tuple[datetime, in
     """Of the last runs of a stream those that put rows into quarantine: their ends and those rows, newest first."""
     columns = (runs.c.finished_ts, runs.c.outcome_payload["rows_quarantined"].as_integer().label("rows"))
     ended = (runs.c.object_id == number) & runs.c.finished_ts.is_not(None)
-    newest = select(*columns).where(ended).order_by(runs.c.started_ts.desc()).limit(RUNS)
+    newest = select(*columns).where(ended).order_by(runs.c.number.desc()).limit(RUNS)
     return tuple((at, int(rows)) for at, rows in connection.execute(newest) if rows)
 
 

@@ -106,8 +106,8 @@ def _last_good(connection: Connection) -> dict[int, Any]:
     for outcome, other in zip(GOOD, reversed(GOOD), strict=True):
         # Documents are large: only that of the later of the two is read.
         of_stream = (later.c.object_id == runs.c.object_id) & (later.c.outcome == other)
-        after = select(later.c.run_id).where(of_stream, later.c.finished_ts > runs.c.finished_ts).exists()
-        found |= newest(connection, runs.c.finished_ts, wanted, of=[runs.c.outcome == outcome], only=[~after])
+        after = select(later.c.run_id).where(of_stream, later.c.number > runs.c.number).exists()
+        found |= newest(connection, runs.c.number, wanted, of=[runs.c.outcome == outcome], only=[~after])
     return found
 
 

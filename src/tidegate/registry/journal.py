@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.errors import InternalError, TidegateError, interrupted
@@ -33,14 +33,19 @@ INTERRUPTED = {
 
 
 def start_run(connection: Connection, run_id: str, uid: str, stamp: Stamp) -> None:
-    """The run is kept as running, its stream is RUNNING."""
+    """The run is kept as running, its stream is RUNNING.
+
+    Its number is one more than that of the stream's run before: clocks are set back, and differ between machines.
+    """
     object_id = streams.lock(connection, uid)
+    last = select(func.max(runs.c.number)).where(runs.c.object_id == object_id).scalar_subquery()
     row = {
         "run_id": run_id,
         "object_id": object_id,
         "outcome": RUNNING_OUTCOME,
         "started_ts": stamp.at,
         "started_by": stamp.by,
+        "number": func.coalesce(last, 0) + 1,
     }
     connection.execute(insert(runs).values(row))
     streams.change_status(connection, object_id, Status.RUNNING, stamp)

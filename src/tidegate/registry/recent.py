@@ -59,7 +59,7 @@ def last_successes(connection: Connection, uids: Sequence[str]) -> dict[str, Map
     newest = (
         select(runs.c.run_id)
         .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome.in_(GOOD))
-        .order_by(runs.c.started_ts.desc())
+        .order_by(runs.c.number.desc())
         .limit(1)
         .correlate(object_info)
         .scalar_subquery()

@@ -73,8 +73,13 @@ def _changes(plan: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def _newest(connection: Connection, condition: Any) -> dict[int, datetime]:
-    query = select(runs.c.object_id, func.max(runs.c.finished_ts)).where(condition).group_by(runs.c.object_id)
-    return {object_id: at for object_id, at in connection.execute(query).all() if at is not None}
+    """By stream the end of the last of its runs that fulfil the condition and have ended."""
+    ended = (condition, runs.c.finished_ts.is_not(None))
+    last = select(runs.c.object_id, func.max(runs.c.number).label("number")).where(*ended).group_by(runs.c.object_id)
+    of_last = last.subquery()
+    same = (of_last.c.object_id == runs.c.object_id) & (of_last.c.number == runs.c.number)
+    query = select(runs.c.object_id, runs.c.finished_ts).join(of_last, same)
+    return {row.object_id: row.finished_ts for row in connection.execute(query)}
 
 
 def _newest_loads(connection: Connection) -> dict[int, Any]:
@@ -94,7 +99,7 @@ def _newest_loads(connection: Connection) -> dict[int, Any]:
 
 
 def _query_seconds(connection: Connection) -> dict[int, list[float]]:
-    place = func.row_number().over(partition_by=runs.c.object_id, order_by=runs.c.finished_ts.desc())
+    place = func.row_number().over(partition_by=runs.c.object_id, order_by=runs.c.number.desc())
     good = runs.c.outcome == Result.LOADED
     ranked = (
         select(runs.c.object_id, runs.c.outcome_payload, runs.c.finished_ts, place.label("n")).where(good).subquery()

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -137,12 +137,14 @@ runs = Table(
     Column("rows_read", BigInteger),
     Column("bytes_read", BigInteger),
     Column("seconds", Float),
+    Column("number", BigInteger),
     # All that lists of many streams ask of a run: rows are large, for they hold documents.
     Index(
         "runs_by_object",
         *("object_id", "started_ts", "outcome", "run_id", "row_count", "rows_read", "bytes_read", "seconds"),
     ),
-    Index("runs_by_outcome", "object_id", "outcome", "finished_ts"),
+    Index("runs_by_number", "object_id", "number", "outcome", "run_id", "started_ts"),
+    Index("runs_by_outcome", "object_id", "outcome", "number", "finished_ts"),
 )
 
 run_logs = Table(

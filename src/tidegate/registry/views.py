@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
@@ -72,7 +72,7 @@ def history(connection: Connection, uid: str, limit: int, *, run_id: str | None 
         select(runs, object_info.c.uid, object_info.c.object_name)
         .join(object_info, object_info.c.object_id == runs.c.object_id)
         .where(object_info.c.uid == uid)
-        .order_by(runs.c.started_ts.desc(), runs.c.run_id)
+        .order_by(runs.c.number.desc())
         .limit(limit)
     )
     query = query if run_id is None else query.where(runs.c.run_id == run_id)
@@ -157,16 +157,17 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
 
 def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Any]:
     """By stream the end of its last good run; two looks into an index a stream, however long its history is."""
-    newest = [
-        select(func.max(runs.c.finished_ts))
-        .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome == outcome)
-        .correlate(object_info)
-        .scalar_subquery()
-        for outcome in GOOD
-    ]
-    found = connection.execute(select(object_info.c.object_id, *newest).where(*of_streams))
-    ends = {number: [at for at in times if at is not None] for number, *times in found}
-    return {number: max(times) for number, times in ends.items() if times}
+    found: dict[int, Row[Any]] = {}
+    for outcome in GOOD:
+        good = newest(
+            connection,
+            runs.c.number,
+            ("number", "finished_ts"),
+            of=[runs.c.outcome == outcome],
+            streams=of_streams,
+        )
+        found |= {key: row for key, row in good.items() if key not in found or found[key].number < row.number}
+    return {key: row.finished_ts for key, row in found.items()}
 
 
 def _positions(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Row[Any]]:
@@ -177,7 +178,7 @@ def _positions(connection: Connection, *of_streams: ColumnElement[bool]) -> dict
 
 def _last_runs(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, _LastRun]:
     """By stream its last run, from an index; the rows themselves are large, and are read where the run failed."""
-    at, bad = runs.c.started_ts, runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
+    at, bad = runs.c.number, runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
     found = newest(connection, at, ("run_id", "outcome", "started_ts"), streams=of_streams)
     errors = newest(connection, at, ("run_id", "error"), only=[bad], streams=of_streams)
     error_of = {(number, row.run_id): row.error for number, row in errors.items()}

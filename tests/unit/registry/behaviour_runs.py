@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -262,3 +262,23 @@ def test_the_last_success_is_the_last_run_that_loaded_or_found_nothing_new(regis
     (stream,) = registry.status()
     assert (stream.last_run_id, stream.last_outcome) == ("third", "failed")
     assert stream.last_success_at == registry.history(UID)[1].finished_at
+
+
+def test_a_clock_that_was_set_back_hides_no_later_run(registry):
+    """What the last run was, how it ended, and since when, follow from the order of the runs."""
+    now = datetime.now(UTC)
+    for day, run_id, result in [(2, "ahead", "LOADED"), (1, "good", "UNCHANGED"), (0, "bad", "FAILED")]:
+        registry._clock = lambda day=day: now + timedelta(days=day)
+        ended(registry, run_id, Result[result])
+    (stream,) = registry.status()
+    assert (stream.last_run_id, stream.last_outcome, stream.last_run_at) == ("bad", "failed", now)
+    assert stream.last_success_at == now + timedelta(days=1)
+    assert [run.run_id for run in registry.history(UID)] == ["bad", "good", "ahead"]
+    registry.acknowledge(UID, "ann")
+    assert registry.status()[0].acknowledged_by == "ann"
+    recent, facts = registry.recent_history(queries=True, quarantines=[UID])[UID], registry.facts()[UID]
+    assert (recent.failing, recent.failed_at) == ({"write": now}, now)
+    assert facts.last == outcome(Result.UNCHANGED).to_dict()
+    ended(registry, "well", Result.LOADED)
+    recent = registry.recent_history(queries=False, quarantines=[])[UID]
+    assert (recent.failing, registry.status()[0].last_success_at) == ({}, now)

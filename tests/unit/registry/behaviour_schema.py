@@ -48,7 +48,9 @@ def test_what_older_runs_read_is_known_after_the_upgrade(url, raw, tmp_path):
     Registry.open(url).close()
     with raw.connect() as connection:
         found = connection.execute(text("SELECT run_id, rows_read FROM runs ORDER BY run_id")).all()
+        numbers = connection.execute(text("SELECT run_id, number FROM runs ORDER BY number")).all()
     assert [tuple(row) for row in found] == [("a", 7), ("b", None), ("c", 0), ("d", None)]
+    assert [tuple(row) for row in numbers] == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
 
 
 def test_a_registry_from_before_the_first_release_is_left_alone(registry, url, raw):

@@ -166,9 +166,11 @@ def test_runs_of_an_older_registry_count(tmp_path):
         connection.execute(text("DROP VIEW ingested_all"))
         for table in ("run_totals", "incidents", "notices", "run_logs", "hooks"):
             connection.execute(text(f"DROP TABLE {table}"))
-        for index in ("runs_by_object", "plans_by_time", "tasks_by_kind"):
+        for index in ("runs_by_object", "runs_by_outcome", "runs_by_number", "plans_by_time", "tasks_by_kind"):
             connection.execute(text(f"DROP INDEX {index}"))
-        connection.execute(text("ALTER TABLE runs DROP COLUMN rows_read"))
+        for column in ("rows_read", "number"):
+            connection.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
+        connection.execute(text("CREATE INDEX runs_by_outcome ON runs (object_id, outcome, finished_ts)"))
         connection.execute(text("CREATE INDEX runs_by_object ON runs (object_id, started_ts)"))
         connection.execute(text("UPDATE tidegate_version SET version_num = '0009'"))
     engine.dispose()
