@@ -137,7 +137,7 @@ runs = Table(
     Column("rows_read", BigInteger),
     Column("bytes_read", BigInteger),
     Column("seconds", Float),
-    Column("number", BigInteger),
+    Column("number", BigInteger, nullable=False, server_default="0"),
     # All that lists of many streams ask of a run: rows are large, for they hold documents.
     Index(
         "runs_by_object",

@@ -286,7 +286,7 @@ def test_a_thousand_streams_are_told_in_time(tmp_path):
         began = time.process_time()
         metrics.render()
         times.append(time.process_time() - began)
-    assert min(times) < 0.3  # of CPU, beside other tests; 0.18 s on two busy cores
+    assert min(times) < 1  # of CPU; 0.2 s on two quiet cores, 0.5 s on busy ones
 
 
 def test_a_file_is_replaced_at_once_and_everybody_may_read_it(tmp_path):
