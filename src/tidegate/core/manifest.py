@@ -92,7 +92,9 @@ class Listing:
     Args:
         ready: the files that can be read.
         waiting: the paths of files that may still be being written.
+        postponed: those of them that have their final name, and from when on each can be read, in seconds since 1970.
     """
 
     ready: Manifest
     waiting: tuple[str, ...] = ()
+    postponed: Mapping[str, float] = field(default_factory=dict)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import fsspec
 import pytest
 
+from tidegate.core.slices import Everything
 from tidegate.errors import SourceError, SourceMoved, SourceRefused
 from tidegate.sources.files.listing import listed, verify_unchanged
+from tidegate.sources.files.source import Files
 from tidegate.sources.shared.files.store import Place, place
 from tidegate.storage import Store
 
@@ -154,6 +157,51 @@ def test_unfinished_and_young_files_wait(tmp_path):
     found = listed(where, timedelta(minutes=5), None)
     assert (list(found.ready.files), found.waiting) == ([], ("a.csv", "b.csv.part", "c.csv"))
     assert list(listed(where, timedelta(seconds=30), None, now=later).ready.files) == ["a.csv", "c.csv"]
+
+
+ASKED = {
+    "version": lambda probe: probe.version(),
+    "fingerprint": lambda probe: probe.fingerprint(Everything()),
+    "count": lambda probe: probe.count(Everything()),
+    "rows": lambda probe: probe.frame.rows(None),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_table_of_all_files_is_not_read_while_one_of_them_waits(tmp_path, asked):
+    """Its rows would count as deleted."""
+    put(tmp_path / "a.csv", "id\n1\n")
+    put(tmp_path / "b.csv", "id\n2\n")
+    put(tmp_path / "c.csv.part", "id\n3\n")
+    source = Files(path=f"{tmp_path}/*.csv", columns={"id": "bigint"}, settle=timedelta(minutes=5))
+    with source.probe() as probe:
+        assert probe.schema().names == ("id",), "columns can be asked for"
+        with pytest.raises(SourceMoved) as caught:
+            ASKED[asked](probe)
+    assert caught.value.message.startswith("b.csv and 1 other file may still be being written")
+    until = re.search(r"Run again at (\S+ \S+) UTC, when `settle:` has passed", caught.value.hint)
+    assert until is not None
+    assert 290 < datetime.fromisoformat(f"{until[1]}+00:00").timestamp() - time.time() <= 300
+    with Files(path=f"{tmp_path}/*.csv", columns={"id": "bigint"}).probe() as probe:
+        assert probe.count(Everything()) == 2, "a file that has no final name yet is none of the table"
+        assert probe.version()
+
+
+def test_a_table_of_all_files_is_not_read_while_one_of_them_is_written(tmp_path, monkeypatch):
+    put(tmp_path / "a.csv", "id\n1\n")
+    growing = put(tmp_path / "b.csv", "id\n2\n", aged=False)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: growing.write_text("id\n2\n3\n"))
+    with Files(path=f"{tmp_path}/*.csv", columns={"id": "bigint"}).probe() as probe:
+        with pytest.raises(SourceMoved, match=r"b\.csv may still be being written, and without it") as caught:
+            probe.version()
+        assert "Run again later: that run loads every file." in caught.value.hint
+
+
+def test_chosen_files_are_read_while_another_one_waits(tmp_path):
+    put(tmp_path / "a.csv", "id\n1\n")
+    with Files(path=f"{tmp_path}/*.csv", columns={"id": "bigint"}, settle=timedelta(minutes=5)).probe() as probe:
+        probe.choose([], {})
+        assert (probe.count(Everything()), bool(probe.version())) == (0, True)
 
 
 def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path):

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+from tidegate.core.display import counted
 from tidegate.core.manifest import File, Listing, Manifest
 from tidegate.errors import SourceMoved
 from tidegate.sources.shared.files.store import Place
@@ -22,6 +23,7 @@ GRANULE = 2.0
 LOOK_AGAIN = 0.25
 FRESH = 1.0
 """A file that was written this many seconds ago is looked at twice, `LOOK_AGAIN` seconds apart."""
+LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 HASHERS = 4
 BLOCK = 1024 * 1024
 
@@ -43,8 +45,28 @@ def listed(place: Place, settle: timedelta, known: Manifest | None, *, now: Call
         time.sleep(LOOK_AGAIN)
     moved = {each.path for each in fresh if place.store.look(each.path) != each}
     ready = [file for file in found if file is not None and file.path not in moved]
-    waiting = {*unfinished, *(each.path for each in seen)} - {file.path for file in ready}
-    return Listing(ready=Manifest.of(ready), waiting=tuple(sorted(waiting)))
+    there = {file.path for file in ready}
+    postponed = {each.path: each.modified + settle.total_seconds() for each in seen if each.path not in there}
+    return Listing(ready=Manifest.of(ready), waiting=tuple(sorted({*unfinished, *postponed})), postponed=postponed)
+
+
+def refuse_postponed(found: Listing) -> None:
+    """For who reads all files as one table: the rows of those that wait would count as deleted, or never be read.
+
+    Raises:
+        SourceMoved: a file with its final name waits.
+    """
+    if not found.postponed:
+        return
+    path, until = max(found.postponed.items(), key=lambda each: each[1])
+    more = f" and {counted(others, 'other file')}" if (others := len(found.postponed) - 1) else ""
+    moment = datetime.fromtimestamp(min(until, LAST), UTC)
+    when = f"at {moment:%Y-%m-%d %H:%M:%S} UTC, when `settle:` has passed" if moment > datetime.now(UTC) else "later"
+    raise SourceMoved(
+        f"{path}{more} may still be being written, and without {'them' if others else 'it'} a table of all files would "
+        "miss rows",
+        hint=f"Run again {when}: that run loads every file. `strategy: files` loads those that are ready at once.",
+    )
 
 
 class HashedFiles:

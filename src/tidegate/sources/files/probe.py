@@ -27,7 +27,7 @@ from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
-from tidegate.sources.files.listing import listed, verify_unchanged
+from tidegate.sources.files.listing import listed, refuse_postponed, verify_unchanged
 from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.reader import Reader, folder_columns
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
@@ -118,6 +118,7 @@ class FilesProbe(FrameProbe, ListedFiles):
 
     def version(self) -> str:
         """Of the contents of all files."""
+        self._refuse_postponed()
         return self.listing(None).ready.digest
 
     def stats(self, part: Slice) -> SliceStats:
@@ -185,7 +186,13 @@ class FilesProbe(FrameProbe, ListedFiles):
         rows = self._numbered(session) if LOADED in schema.names else self._all(session)
         return rows.where(self.statements.among(parts)).select(*(Spark().quote(name) for name in schema.names))
 
+    def _refuse_postponed(self) -> None:
+        """Where all files are read, they have to be there; those that were chosen are."""
+        if self._chosen is None:
+            refuse_postponed(self.listing(None))
+
     def _all(self, session: SparkSession) -> DataFrame:
+        self._refuse_postponed()
         return self._rows(session, self._paths(), self.schema())
 
     def _numbered(self, session: SparkSession) -> DataFrame:
@@ -233,6 +240,8 @@ class FilesProbe(FrameProbe, ListedFiles):
         """
         from tidegate.sources.shared.reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
 
+        if loads is None:
+            self._refuse_postponed()
         rows = FileRows(
             store=self._place.store,
             form=self._form,
