@@ -32,6 +32,8 @@ def of_files(text: str) -> TidegateError | None:
         text: see `failures.everything`.
     """
     if found := _structured_error(text):
+        if "inferred" in found:
+            return unlike(found["file"], found["column"], found["inferred"])
         return unfit(found["file"], found["column"], found["reason"])
     file = _FILE.search(text)
     if file or _ROW.search(text):
@@ -51,6 +53,17 @@ def unfit(file: str, column: str, reason: str) -> FileUnreadable:
         f"{file}: a value of column {column!r} is not exactly a {reason}",
         hint=f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
         "round: true, dateFormat: …}}`.",
+        file=file,
+        column=column,
+    )
+
+
+def unlike(file: str, column: str, kind: str) -> FileUnreadable:
+    """The error of a value that its column's type would change, which nobody has stated."""
+    return FileUnreadable(
+        f"{file}: a value of column {column!r} is not written as a {kind}, and that type was inferred from others",
+        hint=f"State the column's type: `source: {{columns: {{{column}: text}}}}` keeps every value as it is written, "
+        "any other type reads it by the rules in docs/sources/files.md.",
         file=file,
         column=column,
     )

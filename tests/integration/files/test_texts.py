@@ -28,12 +28,12 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.dialects.spark import json_rows
-from tidegate.dialects.spark.exact_text import TextRules, exact
+from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
 from tidegate.sources.shared.files.store import folder_of
-from tidegate.sources.shared.files.types import stated
-from tidegate.sources.shared.files.values import fits
+from tidegate.sources.shared.files.types import GUESSES, stated
+from tidegate.sources.shared.files.values import fits, shows
 
 pytestmark = pytest.mark.spark
 
@@ -266,6 +266,36 @@ def test_types_are_guessed_so_that_no_value_changes(tmp_path, spark):
         "mixed": "string",
         "none": "string",
     }
+
+
+def test_what_a_type_is_inferred_from_is_what_it_takes_later(spark):
+    """One rule, written three times: what infers, what loads, and what finds the line."""
+    rules = TextRules()
+    found = [*texts(random.Random(12)), "01067", "+49", "0.12345678901234568901", "12345678901234567.9", "2025-01-01"]
+    frame = spark.createDataFrame([(text,) for text in found], "t string")
+    kinds = [f"CAST({inferred('t', kind, rules)} AS string) AS c{n}" for n, (_, kind) in enumerate(GUESSES)]
+    for row in frame.selectExpr("t", f"{kind_of('t', rules)} AS letter", *kinds).collect():
+        for n, (letters, kind) in enumerate(GUESSES):
+            takes = row[f"c{n}"] is not None
+            assert takes is (row["letter"] in letters), (row["t"], row["letter"], str(kind), row[f"c{n}"])
+            assert shows(row["t"], kind, rules) in (takes, None), (row["t"], str(kind))
+            if takes and kind in (BIGINT, decimal(38, 0)):
+                assert row[f"c{n}"] == row["t"].replace("-0", "0"), row["t"]
+
+
+@pytest.mark.slow
+def test_a_later_file_never_changes_values_by_an_inferred_type(workspace, landing, spark):
+    (landing / "1.csv").write_text("id,zip\n1,10115\n")
+    workspace.write({"t": stream(f"{landing.name}/*.csv")}, connections={})
+    assert workspace.run("t", spark=spark).streams[0].error is None
+    (landing / "2.csv").write_text("id,zip\n2,01067\n")
+    error = workspace.run("t", spark=spark).streams[0].error
+    assert error is not None
+    assert (error.code, "2.csv, line 2: the value of column 'zip'" in error.message) == ("file_unreadable", True)
+    assert "`source: {columns: {zip: text}}`" in error.hint
+    assert loaded(workspace, "t", "id", "zip") == [(1, 10115)]
+    (landing / "2.csv").write_text("id,zip\n2,1067\n")
+    assert workspace.run("t", spark=spark).streams[0].error is None
 
 
 KINDS = [BOOLEAN, INT, BIGINT, decimal(10, 2), decimal(38, 0), decimal(38, 38), REAL, DOUBLE, DATE, TIMESTAMP]

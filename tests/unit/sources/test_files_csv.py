@@ -103,6 +103,14 @@ def test_the_line_of_a_value_is_found(tmp_path):
         assert said in error.message
 
 
+def test_the_line_of_a_value_is_found_that_an_inferred_type_would_change(tmp_path):
+    columns = Schema(columns=(Column(name="id", type=BIGINT), Column(name="zip", type=BIGINT)))
+    (tmp_path / "a.csv").write_text("id,zip\n1,10115\n007,01067\n")
+    reader = Reader(store=folder_of(str(tmp_path)), form=FileFormat.CSV, options={}, stated=frozenset({"id"}))
+    error = located(FileUnreadable("somewhere", file="a.csv"), reader, "a.csv", columns)
+    assert error.message.startswith("a.csv, line 3: the value of column 'zip' is not written as a bigint")
+
+
 @pytest.mark.parametrize(
     ("form", "options", "said"),
     [

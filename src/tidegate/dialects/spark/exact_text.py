@@ -17,6 +17,9 @@ SPECIAL = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,4})?"
 WHOLE = r"[+-]?[0-9]+([.]0*)?"
+PLAIN_WHOLE = "-?(0|[1-9][0-9]*)"
+PLAIN_FRACTION = "-?(0|[1-9][0-9]*)?[.][0-9]+|-?(0|[1-9][0-9]*)([.][0-9]*)?[eE][+-]?[0-9]+"
+"""Numbers of which a type of numbers is inferred: one that is written otherwise, such as `007`, may be no number."""
 DAY = "(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 CLOCK = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.]%s)?)?"
 OFFSET = "( ?(Z|z|UTC|[+-][0-9]{2}(:?[0-9]{2}(:?[0-9]{2})?)?))"
@@ -88,24 +91,46 @@ def kind_of(text: str, rules: TextRules) -> str:
     such as `007`, is a string.
     """
     number = _plain(text, rules)
-    # Digits that a double does not keep make a text of it; so does an exponent that it cannot hold.
-    short = f"length(regexp_replace({number}, '^[+-]?[0.]*|[^0-9]', '')) <= {LONGEST_DOUBLE}"
-    double = f"CAST(try_cast({number} AS double) AS string)"
-    same = f"try_cast({double} AS decimal(38,18)) = try_cast({number} AS decimal(38,18))"
-    kept = f"({number} RLIKE '[eE]' OR {short} OR coalesce({same}, false))"
     instant = TextRules(timestamp_format=rules.timestamp_format, zone=rules.zone)
     zoned = _instant(text, instant) if rules.timestamp_format else _with_offset(text, MICROS)
     return (
         f"CASE WHEN {text} IS NULL THEN NULL WHEN lower({text}) IN ('true', 'false') THEN 'b' "
-        f"WHEN {number} RLIKE '^-?(0|[1-9][0-9]*)$' THEN CASE WHEN length({number}) <= {LONGEST_DOUBLE} THEN 'i' "
+        f"WHEN {_like(number, PLAIN_WHOLE)} THEN CASE WHEN length({number}) <= {LONGEST_DOUBLE} THEN 'i' "
         f"WHEN try_cast({number} AS bigint) IS NOT NULL THEN 'j' "
         f"WHEN try_cast({number} AS decimal(38,0)) IS NOT NULL THEN 'l' ELSE 's' END "
-        f"WHEN {number} RLIKE '^-?(0|[1-9][0-9]*)?[.][0-9]+$|^-?(0|[1-9][0-9]*)([.][0-9]*)?[eE][+-]?[0-9]+$' "
-        f"THEN if({kept} AND {_float(text, number, Type(kind=Kind.FLOAT, bits=64))} IS NOT NULL, 'n', 's') "
+        f"WHEN {_like(number, PLAIN_FRACTION)} "
+        f"THEN if({_kept(number)} AND {_float(text, number, Type(kind=Kind.FLOAT, bits=64))} IS NOT NULL, 'n', 's') "
         f"WHEN {_date(text, rules)} IS NOT NULL THEN 'd' "
         f"WHEN {_timestamp(text, TextRules(timestamp_ntz_format=rules.timestamp_ntz_format))} IS NOT NULL THEN 't' "
         f"WHEN {zoned} IS NOT NULL THEN 'z' ELSE 's' END"
     )
+
+
+def inferred(text: str, kind: Type, rules: TextRules) -> str:
+    """As `exact`, of a column whose type was inferred: NULL, too, for a text of which it would not have been.
+
+    What is inferred must not depend on which values came first.
+    """
+    number, value = _plain(text, rules), exact(text, kind, rules)
+    match kind.kind:
+        case Kind.BOOLEAN:
+            return f"CASE lower({text}) WHEN 'true' THEN true WHEN 'false' THEN false END"
+        case Kind.INTEGER | Kind.DECIMAL:
+            return f"CASE WHEN {_like(number, PLAIN_WHOLE)} THEN try_cast({number} AS {kind.spark}) END"
+        case Kind.FLOAT:
+            whole = f"{_like(number, PLAIN_WHOLE)} AND length({number}) <= {LONGEST_DOUBLE}"
+            return f"CASE WHEN {whole} OR {_like(number, PLAIN_FRACTION)} AND {_kept(number)} THEN {value} END"
+        case Kind.TIMESTAMPTZ if not rules.timestamp_format:
+            return f"CASE WHEN {_like(text, f'{DAY}[T ][0-9:.]+{OFFSET}')} THEN {value} END"
+    return value
+
+
+def _kept(number: str) -> str:
+    """Whether a double keeps every digit of a number with a fraction; of one with an exponent none is looked at."""
+    short = f"length(regexp_replace({number}, '^[+-]?[0.]*|[^0-9]', '')) <= {LONGEST_DOUBLE}"
+    double = f"CAST(try_cast({number} AS double) AS string)"
+    same = f"try_cast({double} AS decimal(38,18)) = try_cast({number} AS decimal(38,18))"
+    return f"({number} RLIKE '[eE]' OR {short} OR coalesce({same}, false))"
 
 
 def _like(text: str, pattern: str) -> str:

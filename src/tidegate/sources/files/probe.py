@@ -230,7 +230,13 @@ class FilesProbe(FrameProbe, ListedFiles):
             carrier=self._carrier,
             partitions=self._foldered,
             selection=self._selection,
+            stated=self._stated,
         )
+
+    @property
+    def _stated(self) -> frozenset[str] | None:
+        """The columns of which a text becomes what is stated; None where no types are inferred from texts."""
+        return frozenset(self._types) if self._form is FileFormat.CSV else None
 
     def _second(self, loads: Mapping[str, int] | None = None) -> Answers:
         """The reader that verifies: it shares nothing with Spark's but the files.
@@ -250,6 +256,7 @@ class FilesProbe(FrameProbe, ListedFiles):
             carrier=self._carrier,
             partitions=self._foldered,
             loads=self._loads() if loads is None else loads,
+            stated=self._stated,
         )
         return Answers(rows=rows, paths=tuple(self._paths() if loads is None else loads))
 

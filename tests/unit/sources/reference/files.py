@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
@@ -13,8 +14,8 @@ from tidegate.sources.shared.reference import Answers, FileRows
 TWO = Schema(columns=(Column(name="id", type=BIGINT), Column(name="v", type=TEXT)))
 
 
-def answers(folder: Path, *paths: str, schema: Schema = TWO, form: str = "csv", **options: str) -> Answers:
-    names = {name: options.pop(name) for name in ("carrier", "partitions") if name in options}
+def answers(folder: Path, *paths: str, schema: Schema = TWO, form: str = "csv", **options: Any) -> Answers:
+    names = {name: options.pop(name) for name in ("carrier", "partitions", "stated") if name in options}
     rows = FileRows(store=folder_of(str(folder)), form=form, options=options, schema=schema, **names)
     return Answers(rows=rows, paths=paths)
 

@@ -11,8 +11,11 @@ import random
 import pyarrow as pa
 import pytest
 
+from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, decimal
+from tidegate.core.slices import Everything
 from tidegate.errors import ConfigError, FileUnreadable
-from unit.sources.reference.files import of, one
+from tidegate.sources.shared.reference.values import TextRules, of_untyped
+from unit.sources.reference.files import answers, of, one
 
 
 @pytest.mark.parametrize(
@@ -107,3 +110,39 @@ def test_packed_texts(tmp_path, suffix, pack):
     assert one(tmp_path, packed, f"a.csv{suffix}") == wanted
     with pytest.raises(FileUnreadable):
         one(tmp_path, packed[: len(packed) // 2], f"a.csv{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown", "others"),
+    [
+        (BIGINT, ["10115", "-7", "0", str(2**63 - 1)], ["01067", "+49", "1e3", "5.0", "-", str(2**63)]),
+        (decimal(38, 0), ["10115", "9" * 38], ["01067", "+49", "1e3"]),
+        (DOUBLE, ["1", "-1.5", ".5", "1e3", "1.50", "0.1234567890123456"], ["01.5", "+1", "NaN", "1234567890123456"]),
+        (DOUBLE, ["0.1"], ["0.12345678901234568901", "12345678901234567.9", "1e400"]),
+        (BOOLEAN, ["true", "False"], ["1", "0", "t", "f"]),
+        (DATE, ["2025-01-05"], ["2025-01-05 10:00"]),
+        (TIMESTAMP, ["2025-01-05", "2025-01-05 10:00"], ["2025-01-05 10:00Z"]),
+        (TIMESTAMPTZ, ["2025-01-05 10:00Z", "2025-01-05T10:00:00.5+02"], ["2025-01-05", "2025-01-05 10:00"]),
+    ],
+)
+def test_a_type_that_nobody_stated_takes_only_what_shows_it(kind, shown, others):
+    """Which type a column gets must not depend on which values come first."""
+    assert of_untyped(pa.array([*shown, None]), kind, TextRules()).null_count == 1
+    for text in others:
+        with pytest.raises((ValueError, ArithmeticError, LookupError)):
+            of_untyped(pa.array([text]), kind, TextRules())
+
+
+def test_numbers_with_other_marks_show_their_type_as_well():
+    german = TextRules(decimal=",", thousands=".")
+    assert of_untyped(pa.array(["1.234", None]), BIGINT, german).to_pylist() == [1234, None]
+    assert of_untyped(pa.array(["1.234,5"]), DOUBLE, german).to_pylist() == [1234.5]
+    with pytest.raises(ValueError, match="would change"):
+        of_untyped(pa.array(["01.234"]), BIGINT, german)
+
+
+def test_a_column_of_csv_whose_type_is_not_stated_is_read_by_that_rule(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"id,v\n01067,x\n")
+    assert answers(tmp_path, "a.csv", stated=frozenset({"id"})).count(Everything()) == 1
+    with pytest.raises(FileUnreadable, match="column 'id' has a value that is not written as a bigint"):
+        answers(tmp_path, "a.csv", stated=frozenset({"v"})).fingerprint(Everything())

@@ -15,7 +15,7 @@ from tidegate.sources.shared.files.csv_scan import records
 from tidegate.sources.shared.files.options import csv_of, rules_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, unpacked
-from tidegate.sources.shared.files.values import document, fits
+from tidegate.sources.shared.files.values import document, fits, shows
 
 BLANKS = "".join(map(chr, range(33)))
 """What Spark takes for blanks around a value."""
@@ -59,7 +59,7 @@ def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tupl
             trimmed = text.lstrip(BLANKS) if dialect.trims[0] else text
             trimmed = trimmed.rstrip(BLANKS) if dialect.trims[1] else trimmed
             if trimmed not in ("", dialect.null) and _unfit(name, trimmed, reader, schema):
-                yield line, name, _value(name, schema)
+                yield line, name, _value(name, reader, schema)
 
 
 def _of_json(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
@@ -84,15 +84,20 @@ def _of_lines(text: Iterable[str], reader: Reader, schema: Schema) -> Iterator[t
             continue
         for name, value in found.items():
             if isinstance(value, str) and _unfit(name, value, reader, schema):
-                yield number, name, _value(name, schema)
+                yield number, name, _value(name, reader, schema)
 
 
 def _unfit(name: str, text: str, reader: Reader, schema: Schema) -> bool:
     column = schema.find(name)
-    return column is not None and fits(text, column.type, rules_of(reader.form, reader.options)) is False
+    if column is None:
+        return False
+    tells = shows if reader.infers(column) else fits
+    return tells(text, column.type, rules_of(reader.form, reader.options)) is False
 
 
-def _value(name: str, schema: Schema) -> str:
+def _value(name: str, reader: Reader, schema: Schema) -> str:
     column = schema.find(name)
     kind = column.type if column is not None else ""
+    if column is not None and reader.infers(column):
+        return f": the value of column {name!r} is not written as a {kind}, and that type was inferred from others"
     return f": the value of column {name!r} is not exactly a {kind}"

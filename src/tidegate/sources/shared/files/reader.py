@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
-from tidegate.dialects.spark.exact_text import TextRules, exact, kind_of
+from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
 from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
-from tidegate.sources.shared.files.types import castable, guessed, of_spark
+from tidegate.sources.shared.files.types import GUESSED, castable, guessed, of_spark
 from tidegate.spark.caching import uncached
 from tidegate.spark.file_failures import UNFIT, unfit
 from tidegate.storage import Store
@@ -65,6 +65,8 @@ class Reader:
         carrier: the column that gets each row's path; None for none.
         partitions: columns whose values stand in the folders' names, where a file has no column of that name.
         selection: the columns of which types are told.
+        stated: the columns whose types somebody has stated; the others take only texts of which their type is inferred.
+            None for all of them.
     """
 
     store: Store
@@ -73,6 +75,7 @@ class Reader:
     carrier: str | None = None
     partitions: tuple[str, ...] = ()
     selection: ColumnSelection = field(default_factory=ColumnSelection)
+    stated: frozenset[str] | None = None
 
     def rows(self, session: SparkSession, shapes: Mapping[str, Shape], schema: Schema) -> DataFrame:
         """The rows of exactly these files, columns of `schema` in order with its stored types; NULL where one lacks it.
@@ -188,12 +191,18 @@ class Reader:
 
     def _converted(self, text: str, column: Column, path: str) -> str:
         """The value of a text; one that does not fit the column's type ends the query."""
-        value = exact(text, column.type, self.rules)
+        infers = self.infers(column)
+        value = inferred(text, column.type, self.rules) if infers else exact(text, column.type, self.rules)
         if value == text:
             return text
-        kind, message = column.type.spark, _failure(path, column.name, Spark().string(_named(column.type)))
+        kind, reason = column.type.spark, Spark().string(_named(column.type))
+        message = _failure(path, column.name, reason, what="inferred" if infers else "reason")
         failed = f"CAST(raise_error({message}) AS {kind})"
         return f"CASE WHEN {text} IS NULL THEN CAST(NULL AS {kind}) ELSE coalesce({value}, {failed}) END"
+
+    def infers(self, column: Column) -> bool:
+        """Whether values of other loads or files alone say which type the column has."""
+        return self.stated is not None and column.name not in self.stated and column.type in GUESSED
 
     def _text(self, sql: str) -> str:
         """The text of a value of CSV as the file has it; NULL for the text that stands for it."""
@@ -308,10 +317,10 @@ def _named(kind: Type) -> str:
     return str(kind) if kind.stored == kind else str(kind.kind)
 
 
-def _failure(path: str, column: str, reason: str) -> str:
+def _failure(path: str, column: str, reason: str, *, what: str = "reason") -> str:
     """What Spark says of a value that cannot be taken, from which `spark.failures` makes an error; never the value."""
     string = Spark().string
-    fields = f"'file', {path}, 'column', {string(column)}, 'reason', {reason}"
+    fields = f"'file', {path}, 'column', {string(column)}, '{what}', {reason}"
     return f"concat({string(UNFIT)}, to_json(named_struct({fields})))"
 
 

@@ -179,6 +179,7 @@ GUESSES = (
     ("z", TIMESTAMPTZ),
 )
 """What a column of texts is whose values are all of these kinds, see `dialects.spark.exact_text.kind_of`."""
+GUESSED = frozenset(kind for _, kind in GUESSES)
 
 
 def guessed(kinds: Iterable[str]) -> Type:

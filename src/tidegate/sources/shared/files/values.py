@@ -20,9 +20,12 @@ from tidegate.dialects.spark.exact_text import (
     CLOCK,
     DAY,
     FALSE,
+    LONGEST_DOUBLE,
     MICROS,
     NUMBER,
     OFFSET,
+    PLAIN_FRACTION,
+    PLAIN_WHOLE,
     SPECIAL,
     TRUE,
     UUID,
@@ -58,6 +61,26 @@ def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901,
             return True
         case _:
             return None
+
+
+def shows(text: str, kind: Type, rules: TextRules) -> bool | None:
+    """Whether the type would be inferred of such a text; None where only Spark can tell."""
+    match kind.kind:
+        case Kind.BOOLEAN:
+            return text.lower() in ("true", "false")
+        case Kind.INTEGER | Kind.DECIMAL:
+            number = _number(text, rules)
+            return number is not None and re.fullmatch(PLAIN_WHOLE, number) is not None and fits(text, kind, rules)
+        case Kind.FLOAT:
+            number = _number(text, rules) or ""
+            if re.fullmatch(PLAIN_WHOLE, number):
+                return len(number) <= LONGEST_DOUBLE
+            digits = len(re.sub(r"^-?[0.]*|[^0-9]", "", number))
+            sure = digits <= LONGEST_DOUBLE or re.search("[eE]", number) is not None
+            return re.fullmatch(PLAIN_FRACTION, number) is not None and (fits(text, kind, rules) if sure else None)
+        case Kind.TIMESTAMPTZ if re.fullmatch(f"{DAY}([T ]{CLOCK % ANY_DIGITS})?", text):
+            return False if rules.timestamp_format is None else None
+    return fits(text, kind, rules)
 
 
 def _number(text: str, rules: TextRules) -> str | None:

@@ -21,7 +21,7 @@ from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.schema import Column, Schema
 from tidegate.errors import FileUnreadable, TidegateError
 from tidegate.sources.shared.reference import delimited, documents, typed
-from tidegate.sources.shared.reference.values import TextRules, ValueRefused, arrow_type, of_arrow, of_texts
+from tidegate.sources.shared.reference.values import TextRules, ValueRefused, arrow_type, of_arrow, of_texts, of_untyped
 from tidegate.storage import Store
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -47,6 +47,7 @@ class FileRows:
         carrier: the column that holds each row's path; None for none.
         partitions: columns whose values are in the folders' names, where a file has no column of that name.
         loads: the number of the load that read each file, which is the column `LOADED`.
+        stated: the columns of CSV whose types somebody has stated, see `of_untyped`; None for all of them.
     """
 
     store: Store
@@ -56,6 +57,7 @@ class FileRows:
     carrier: str | None = None
     partitions: tuple[str, ...] = ()
     loads: Mapping[str, int] = field(default_factory=dict)
+    stated: frozenset[str] | None = None
 
     def tables(self, paths: Sequence[str], names: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these files, in pieces of some thousands.
@@ -127,7 +129,8 @@ class FileRows:
             for column in wanted:
                 if column.name in names:
                     texts = table.column(names.index(column.name)).combine_chunks()
-                    found[column.name] = _converted(of_texts, texts, column, rules)
+                    convert = of_texts if self.stated is None or column.name in self.stated else of_untyped
+                    found[column.name] = _converted(convert, texts, column, rules)
             yield table.num_rows, found
 
     def _typed(self, values: Any, column: Column) -> Any:
@@ -152,9 +155,11 @@ class FileRows:
         reason = f": {error}" if isinstance(error, ValueRefused) else ""
         if "out of range for nanosecond resolution" in str(error):
             reason = ": it holds a timestamp before 1677 or after 2262, and ORC timestamps are read in nanoseconds"
+        hint = error.hint if isinstance(error, ValueRefused) else ""
         return FileUnreadable(
             f"{path} cannot be read a second time for verification{reason}",
-            hint="The file is damaged, or does not match `format:`, `options:` and `columns:`; correct one of them.",
+            hint=hint
+            or "The file is damaged, or does not match `format:`, `options:` and `columns:`; correct one of them.",
             file=path,
         )
 
@@ -163,7 +168,13 @@ def _converted(convert: Callable[..., Any], values: Any, column: Column, rules: 
     try:
         return convert(values, column.type, rules)
     except (ValueError, ArithmeticError, LookupError, OverflowError) as error:
-        raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
+        if convert is not of_untyped:
+            raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
+        raise ValueRefused(
+            f"column {column.name!r} has a value that is not written as a {column.type}, and that type was inferred",
+            hint=f"State the column's type: `source: {{columns: {{{column.name}: text}}}}` keeps every value as it is "
+            "written, any other type reads it by the rules in docs/sources/files.md.",
+        ) from error
 
 
 def _of_folder(path: str, name: str) -> str | None:

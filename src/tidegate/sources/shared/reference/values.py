@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidegate.core.canonical_text import EXACTLY
-from tidegate.core.schema import Kind, Type
+from tidegate.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMPTZ, Kind, Type, decimal
 from tidegate.sources.shared.reference.json_text import scalar, written
 from tidegate.sources.shared.reference.patterns import parser, zone_of
 
@@ -41,10 +41,30 @@ SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE | re.ASCII)
 UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 ROUNDED = Context(prec=38, rounding=ROUND_HALF_UP)
+SURE_DIGITS = 15
+"""Digits that a double always keeps."""
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
+SHOWN = {
+    BOOLEAN: "(?i:true|false)",
+    BIGINT: "-?(0|[1-9][0-9]*)",
+    decimal(38, 0): "-?(0|[1-9][0-9]*)",
+    DOUBLE: "0|-0|[1-9][0-9]{0,14}|-[1-9][0-9]{0,13}|-?(0|[1-9][0-9]*)?[.][0-9]+"
+    "|-?(0|[1-9][0-9]*)([.][0-9]*)?[eE][+-]?[0-9]+",
+    TIMESTAMPTZ: "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[T ][0-9:.]+ ?(Z|z|UTC|[+-][0-9:]+)",
+}
+"""The texts that show a column to be of a type, where the type takes others, too."""
 
 
 class ValueRefused(ValueError):
-    """A column has a value that its type does not hold; the message names no value."""
+    """A column has a value that its type does not hold; the message names no value.
+
+    Args:
+        hint: what to do; empty for what helps with any file.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +146,36 @@ def of_texts(texts: Any, kind: Type, rules: TextRules) -> Any:
             pass  # written in a way that Arrow does not know, or wrong: value by value
     parse = _parser(kind, rules)
     return pa.array([None if text is None else parse(text) for text in texts.to_pylist()], wanted)
+
+
+def of_untyped(texts: Any, kind: Type, rules: TextRules) -> Any:
+    """The values of a column whose type other values have shown, and nobody has stated.
+
+    Raises:
+        ValueError, ArithmeticError, LookupError: also a text that such a type would change.
+    """
+    shown = SHOWN.get(kind)
+    if shown is None or (kind.kind is Kind.TIMESTAMPTZ and rules.timestamptz is not None):
+        return of_texts(texts, kind, rules)
+    plain = texts
+    if kind.kind in NUMBERS and (rules.decimal, rules.thousands) != (".", ""):
+        plain = pa.array([None if text is None else _plain(text, rules) for text in texts.to_pylist()], pa.string())
+    if pc.all(pc.match_substring_regex(plain, f"^(?:{shown})$")).as_py() is False:
+        raise ValueError("a text that the type would change")
+    if kind.kind is Kind.FLOAT:
+        long = plain.filter(pc.greater(pc.utf8_length(plain), SURE_DIGITS))
+        if not all(map(_kept, long.drop_null().to_pylist())):
+            raise ValueError("a number with digits that a double loses")
+    return of_texts(texts, kind, rules)
+
+
+def _kept(number: str) -> bool:
+    """Whether a double keeps the digits of a number; with an exponent they are not looked at."""
+    digits = re.sub("^-?[0.]*|[^0-9]", "", number)
+    if len(digits) <= SURE_DIGITS or re.search("[eE]", number):
+        return True
+    own, kept = (Decimal(each).quantize(Decimal("1e-18"), context=ROUNDED) for each in (number, repr(float(number))))
+    return own == kept
 
 
 def _usual(kind: Type) -> str:
