@@ -31,6 +31,11 @@ PAGINATORS = (
     "header_link",
     "header_cursor",
 )
+ENDS = {
+    "page_number": ("total_path", "maximum_page", "has_more_path"),
+    "offset": ("total_path", "maximum_offset", "has_more_path"),
+}
+"""What says where the pages of such a paginator end; dlt looks for `total` where `total_path` is not given."""
 LOGINS = ("bearer", "api_key", "http_basic", "oauth2_client_credentials")
 
 
@@ -114,7 +119,7 @@ class Request:
             "path": self.url,
             "method": "GET" if self.body is None else "POST",
             "params": dict(self.params),
-            "paginator": ONE_PAGE if self.page_type == ONE_PAGE else _plain(self.paginator),
+            "paginator": ONE_PAGE if self.page_type == ONE_PAGE else self._pages(),
             "data_selector": self.records or "$",
         }
         if self.body is not None:
@@ -125,6 +130,14 @@ class Request:
         if self.auth is not None:
             client["auth"] = _plain(self.auth)
         return {"client": client, "resources": [{"name": "records", "endpoint": endpoint}]}
+
+    def _pages(self) -> dict[str, Any]:
+        """The paginator. An empty page ends it, as in dlt, only where nothing else says which page is the last."""
+        given: dict[str, Any] = {"type": self.paginator} if isinstance(self.paginator, str) else _plain(self.paginator)
+        known = {"total_path": "total", **given}
+        if any(known.get(name) is not None for name in ENDS.get(self.page_type, ())):
+            return {"stop_after_empty_page": False, **given}
+        return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,38 @@ def test_every_page_is_read(api):
     assert len(api.asked) == 3
 
 
+EMPTY = {
+    "total": ({"total_path": "total"}, b'{"data": [], "total": 3}'),
+    "total by default": ({}, b'{"data": [], "total": 3}'),
+    "maximum": ({"total_path": None, "maximum_page": 4}, b'{"data": []}'),
+    "more": ({"total_path": None, "has_more_path": "more"}, b'{"data": [], "more": true}'),
+}
+
+
+@pytest.mark.parametrize("end", EMPTY)
+def test_an_empty_page_is_not_the_last_one_where_the_answer_says_which_is(api, end):
+    options, empty = EMPTY[end]
+    rest = b'{"data": [{"id": 9}], "total": 3, "more": false}'
+    api.faults = [(200, {}, empty), (200, {}, empty), (200, {}, rest)]
+    paginator = {"type": "page_number", "base_page": 1, "page_param": "page", **options}
+    assert asked(api, records="$.data", paginator=paginator) == ([{"id": 9}], "{}")
+    assert len(api.asked) == 3
+
+
+@pytest.mark.parametrize("options", [{"total_path": None}, {"total_path": "total", "stop_after_empty_page": True}])
+def test_an_empty_page_is_the_last_one_where_nothing_else_says_it_or_that_is_stated(api, options):
+    api.readings = [reading(number) for number in range(8)]
+    api.faults = [(200, {}, b'{"data": [{"id": 1}], "total": 9}'), (200, {}, b'{"data": [], "total": 9}')]
+    paginator = {"type": "page_number", "base_page": 1, "page_param": "page", **options}
+    assert asked(api, records="$.data", paginator=paginator)[0] == [{"id": 1}]
+
+
+def test_a_null_where_records_should_be_ends_no_pages(api):
+    api.faults = [(200, {}, b'{"data": [{"id": 1}], "total": 3}'), (200, {}, b'{"data": null, "total": 3}')]
+    with pytest.raises(SourceError, match=r"without \$\.data"):
+        asked(api, records="$.data", paginator=PAGES)
+
+
 def test_the_next_pass_goes_on_where_the_last_one_ended(api):
     incremental = {"cursor_path": "at", "start_param": "since", "initial_value": "2020"}
     request = {"records": "$.data", "paginator": PAGES, "incremental": incremental}
@@ -165,6 +197,8 @@ def test_a_request_is_repeated_where_the_api_is_busy(api):
         ((200, {}, b"<html>"), SourceError, "not JSON"),
         ((200, {}, b'{"data": [NaN]}'), SourceError, "not JSON"),
         ((200, {}, b'{"error": "sorry"}'), SourceError, r"without \$\.data"),
+        ((200, {}, b'{"data": null}'), SourceError, r"without \$\.data"),
+        ((206, {"Content-Range": "items 0-9/20"}, b'{"data": []}'), SourceRefused, "answered 206"),
         ((200, {}, b'{"data": [1]}'), SourceError, "one is int"),
     ],
     ids=str,

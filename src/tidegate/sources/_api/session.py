@@ -18,6 +18,7 @@ from tidegate.sources._api.logins import LoginScope
 from tidegate.sources._api.rows import Number
 
 BUSY = (429, 500, 502, 503, 504)
+PARTIAL = 206
 LONGEST_WAIT = 60
 """Seconds to the next attempt at most, whatever the API asks for."""
 
@@ -102,7 +103,7 @@ class ApiSession(requests.Session):
         return found
 
     def _refuse(self, found: requests.Response) -> None:
-        if found.status_code < 400:
+        if found.status_code < 400 and found.status_code != PARTIAL:
             return
         what = f"{without_logins(found.url)} answered {found.status_code} {found.reason}"
         if found.status_code in BUSY:
@@ -118,8 +119,7 @@ class ApiSession(requests.Session):
                 f"{without_logins(found.url)} answered with something that is not JSON",
                 hint="Look at the answer, for example with curl; `url:` must name the API, not a page for people.",
             ) from error
-        there = isinstance(document, list) if self._path is None else bool(self._path.find(document))
-        if not there:
+        if not self._has_records(document):
             where = "a list of records" if self._records is None else f"{self._records}, where the records should be"
             raise SourceError(
                 f"{without_logins(found.url)} answered without {where}",
@@ -127,6 +127,13 @@ class ApiSession(requests.Session):
                 "loaded.",
             )
         found.json = lambda **_: document  # type: ignore[method-assign]
+
+    def _has_records(self, document: Any) -> bool:
+        """Whether records are where they should be; `null` is none, and no empty list of them either."""
+        if self._path is None:
+            return isinstance(document, list)
+        found = self._path.find(document)
+        return bool(found) and all(match.value is not None for match in found)
 
     def _remember(self, found: requests.Response) -> None:
         if self._validators is None:
