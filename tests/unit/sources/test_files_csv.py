@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.errors import ConfigError, FileUnreadable
+from tidegate.errors import ConfigError, FileUnreadable, SchemaRefused
+from tidegate.sources.files.source import Files
 from tidegate.sources.shared.files import csv_scan as files_csv
 from tidegate.sources.shared.files.csv_scan import Rows, records, rows_of
 from tidegate.sources.shared.files.lines import located
@@ -109,6 +110,32 @@ def test_the_line_of_a_value_is_found_that_an_inferred_type_would_change(tmp_pat
     reader = Reader(store=folder_of(str(tmp_path)), form=FileFormat.CSV, options={}, stated=frozenset({"id"}))
     error = located(FileUnreadable("somewhere", file="a.csv"), reader, "a.csv", columns)
     assert error.message.startswith("a.csv, line 3: the value of column 'zip' is not written as a bigint")
+
+
+BEFORE = {"id": "bigint", "name": "string", "file": "string"}
+
+
+def without_header(folder, **stated):
+    """The columns of a later load of files without a header."""
+    (folder / "a.csv").write_text("1,x\n")
+    source = Files(path=f"{folder}/*.csv", options={"header": False}, columns=stated, file_name="file")
+    with source.probe() as probe:
+        probe.choose(probe.listing(None).ready.files.values(), BEFORE)
+        return probe.schema().names
+
+
+@pytest.mark.parametrize("stated", [("id", "new", "name"), ("name", "id"), ("id", "new"), ("new", "id", "name")])
+def test_columns_without_a_header_keep_their_places(tmp_path, stated):
+    with pytest.raises(SchemaRefused) as refused:
+        without_header(tmp_path, **dict.fromkeys(stated, "text"))
+    assert refused.value.message.endswith(f"were read as id, name, and `columns:` now states {', '.join(stated)}")
+    assert "add new ones at the end" in refused.value.hint
+
+
+@pytest.mark.parametrize("stated", [(), ("id",), ("name",), ("id", "name"), ("id", "name", "new")])
+def test_columns_without_a_header_may_be_added_at_the_end(tmp_path, stated):
+    names = without_header(tmp_path, **dict.fromkeys(stated, "text"))
+    assert names == ("id", "name", *(["new"] if "new" in stated else []), "file")
 
 
 @pytest.mark.parametrize(

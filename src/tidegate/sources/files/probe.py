@@ -32,7 +32,7 @@ from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.reader import Reader, folder_columns
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
 from tidegate.sources.shared.files.store import Place
-from tidegate.sources.shared.files.types import BEFORE, STATED, merged_schema, of_spark
+from tidegate.sources.shared.files.types import BEFORE, STATED, check_places, merged_schema, of_spark
 from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
@@ -337,6 +337,8 @@ class FilesProbe(FrameProbe, ListedFiles):
         folders = [name for name in self._partitioned if name not in shared]
         outside = {self._carrier, *folders}
         kept = {name: kind for name, kind in {**before, **self._types}.items() if name not in outside}
+        if self._form is FileFormat.CSV and not self._reader().dialect.header:
+            check_places(*([name for name in each if name not in outside] for each in (before, self._types)))
         found = [(BEFORE, {name: kind for name, kind in before.items() if name in kept})]
         if self._form in TYPED:
             found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]

@@ -6,7 +6,7 @@ A type is never used for a value that it could change.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tidegate.core.schema import (
@@ -191,6 +191,24 @@ def guessed(kinds: Iterable[str]) -> Type:
     """
     found = set(kinds)
     return next((kind for letters, kind in GUESSES if found and found <= set(letters)), TEXT)
+
+
+def check_places(before: Sequence[str], stated: Sequence[str]) -> None:
+    """Of files without a header, whose columns are known by their places alone: those of earlier loads keep theirs.
+
+    Raises:
+        SchemaRefused: with what is stated, values would come into other columns.
+    """
+    known = [name for name in stated if name in before]
+    new = [name for name in stated if name not in before]
+    in_order = known == [name for name in before if name in known]
+    if in_order and (not new or list(stated) == [*before, *new]):
+        return
+    raise SchemaRefused(
+        f"files without a header were read as {', '.join(before)}, and `columns:` now states {', '.join(stated)}",
+        hint="Keep the earlier columns in their order, and add new ones at the end. Files with other columns, or the "
+        "same in another order, need a header or a stream of their own.",
+    )
 
 
 def castable(old: Type, new: Type) -> bool:
