@@ -37,6 +37,14 @@ def test_each_batch_goes_on_from_the_one_before(batches):
     assert batches.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_the_same_answer_is_not_kept_again_for_another_etag_or_date(batches):
+    """Nor is it loaded again, which would append its rows."""
+    first = batches.append(rows(1), Progress(), '{"validators": {"etag": "1"}, "since": 7}')
+    assert batches.append(rows(1), first, '{"since": 7, "validators": {"date": "then"}}') == first
+    assert names(batches) == ["batch-0000000001.parquet"]
+    assert batches.append(rows(1), first, '{"since": 8, "validators": {"etag": "1"}}').batch == 2
+
+
 def test_of_two_that_fetch_at_once_one_batch_counts(batches):
     with ThreadPoolExecutor(8) as pool:
         made = set(pool.map(lambda number: batches.append(rows(number), Progress(), str(number)), range(8)))

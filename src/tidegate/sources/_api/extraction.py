@@ -5,6 +5,7 @@ The state is kept by whoever keeps the rows; no pipeline of dlt, and nothing in 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,12 +53,12 @@ class Extraction:
         """
         with translated(self.label):
             try:
-                from dlt.common import json  # noqa: PLC0415 - a second, and only for APIs
+                from dlt.common import json as typed_json  # noqa: PLC0415 - a second, and only for APIs
                 from dlt.common.configuration.container import Container  # noqa: PLC0415 - as above
                 from dlt.common.pipeline import StateInjectableContext  # noqa: PLC0415 - as above
             except ImportError as error:
                 raise EnvironmentMissing("dlt is not installed", hint=extras.hint("dlt")) from error
-            self._state = json.typed_loads(self.since) if self.since else {}
+            self._state = typed_json.typed_loads(self.since) if self.since else {}
             if self.whole:
                 self._state = {VALIDATORS: self._state.get(VALIDATORS, {})}
             with Container().injectable_context(StateInjectableContext(state=self._state)):  # type: ignore[arg-type]
@@ -66,9 +67,21 @@ class Extraction:
 
     def state(self) -> str:
         """What the next pass goes on from; complete once every page was taken."""
-        from dlt.common import json  # noqa: PLC0415 - as above
+        from dlt.common import json as typed_json  # noqa: PLC0415 - as above
 
-        return str(json.typed_dumps(self._state))
+        return str(typed_json.typed_dumps(self._state))
+
+
+def without_validators(state: str) -> str:
+    """What of a state says where the next pass goes on, and not whether the last answer has changed.
+
+    Example:
+        >>> without_validators('{"validators": {"etag": "1"}, "since": 7}')
+        '{"since": 7}'
+    """
+    found = json.loads(state)
+    found.pop(VALIDATORS, None)
+    return json.dumps(found, sort_keys=True)
 
 
 def without_logins(url: str) -> str:
