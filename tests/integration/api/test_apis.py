@@ -142,6 +142,7 @@ def test_a_whole_answer_is_the_table(workspace, api, spark, strategy):
     idle(workspace, "g")
     with workspace.project(spark) as project:
         assert project.verify("g").streams[0].equal is True
+        assert "If-None-Match" not in api.headers_seen[-1], "what is compared is not what the API says is unchanged"
         api.garages[0]["free"] = 12
         assert project.verify("g").streams[0].equal is False
     api.garages = []

@@ -1,6 +1,8 @@
 """What the source `http` asks of an API, and what it takes for an answer."""
 
+import time
 from datetime import datetime
+from email.utils import formatdate
 
 import pytest
 
@@ -171,6 +173,30 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(api):
     assert asked(api, "/garages", since=state, conditional=False)[0] == api.garages
     api.garages.append({"id": 2})
     assert asked(api, "/garages", since=state)[0] == api.garages
+
+
+@pytest.mark.parametrize(("ago", "conditional"), [(3600, True), (-1, False)])
+def test_a_date_tells_an_unchanged_answer_only_when_its_second_was_over(api, ago, conditional):
+    """Within that second the answer may have changed once more, and kept its date."""
+    changed = formatdate(time.time() - ago, usegmt=True)
+    api.faults = [(200, {"Last-Modified": changed}, b'[{"id": 1}]')]
+    _, state = asked(api, "/garages")
+    api.garages = [{"id": 2}]
+    assert asked(api, "/garages", since=state)[0] == api.garages
+    assert (api.headers_seen[-1].get("If-Modified-Since") == changed) is conditional
+
+
+def test_who_compares_a_table_asks_for_the_whole_answer(api, tmp_path):
+    api.garages = [{"id": 1}]
+    request = Request(url=f"{api.url}/garages", paginator="single_page")
+    source, conditions = Http(http=request, stream="s", folder=tmp_path, increments=False), []
+    for anew in (False, False, True, False):
+        with source.probe() as probe:
+            if anew:
+                probe.ask_anew()
+            assert len(probe.listing(None).ready.files) == 1
+        conditions.append("If-None-Match" in api.headers_seen[-1])
+    assert conditions == [False, True, False, True]
 
 
 def test_the_first_of_several_pages_says_nothing_of_the_others(api):

@@ -117,6 +117,13 @@ class ListedFiles(Protocol):
         """
         return None  # noqa: RET501 - not abstract
 
+    def ask_anew(self) -> None:
+        """Makes an API send all rows that it has, also where it would say that nothing has changed.
+
+        Called before other questions, by who compares a table: what is compared must not be taken for unchanged.
+        """
+        return None  # noqa: RET501 - not abstract
+
     def loaded(self, state: Mapping[str, Any]) -> Manifest | None:  # noqa: ARG002 - by default nothing tells
         """The files that a table of that `progress` holds, as far as they are there; None where that does not tell."""
         return None

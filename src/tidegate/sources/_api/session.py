@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import MutableMapping
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
@@ -138,16 +140,33 @@ class ApiSession(requests.Session):
     def _remember(self, found: requests.Response) -> None:
         if self._validators is None:
             return
-        for name, header in (("etag", "ETag"), ("date", "Last-Modified")):
+        for name in ("etag", "date"):
             self._validators.pop(name, None)
-            if header in found.headers:
-                self._validators[name] = found.headers[header]
+        if "ETag" in found.headers:
+            self._validators["etag"] = found.headers["ETag"]
+        if _is_past(found.headers.get("Last-Modified"), found.headers.get("Date")):
+            self._validators["date"] = found.headers["Last-Modified"]
 
 
 def _conditions(known: MutableMapping[str, str]) -> dict[str, str]:
     if "etag" in known:
         return {"If-None-Match": known["etag"]}
     return {"If-Modified-Since": known["date"]} if "date" in known else {}
+
+
+def _is_past(changed: str | None, sent: str | None) -> bool:
+    """Whether no later change of an answer can have the same time, which is of whole seconds (RFC 9110, 8.8.2.2).
+
+    Example:
+        >>> sent = "Wed, 01 Jan 2025 00:00:07 GMT"
+        >>> _is_past("Wed, 01 Jan 2025 00:00:06 GMT", sent), _is_past(sent, sent), _is_past(sent, None)
+        (True, False, False)
+    """
+    try:
+        moments = [parsedate_to_datetime(each or "") for each in (changed, sent)]
+        return moments[1] - moments[0] >= timedelta(seconds=1)
+    except (ValueError, TypeError):  # one is no time, or only one has a zone
+        return False
 
 
 def _reason(error: requests.RequestException) -> str:
