@@ -46,7 +46,7 @@ def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
     if flavour.source == "change_log":
         return Kinds(again=flavour.name not in OWN_LOGS, aside=aside, late=not aside)
     if shape.strategy == "files":
-        removed = shape.options.get("on_delete") == "remove" and shape.writer in ("append", "merge")
+        removed = shape.options.get("on_delete") == "remove"
         late = shape.writer == "merge" and turn % 3 > 0
         return Kinds(late=late, deletes=False, removed=removed, aside=aside and not removed)
     troubles = (TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES)))

@@ -79,6 +79,11 @@ def _writing(strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterat
             f"strategy {strategy.kind} with these options reads rows again, and write: {writer.kind} would add "
             "them twice; use write: merge with a `key:`"
         )
+    if writer.versions is not None and getattr(strategy, "removes_files", False):
+        yield (
+            f"on_delete: remove deletes the rows of a file that is gone, and write: {writer.kind} keeps every version; "
+            f"use on_delete: keep or stop, or write: merge"
+        )
     if writer.versions is not None and getattr(strategy, "significant_change", None) is not None:
         yield (
             f"significant_change skips small differences, and write: {writer.kind} records every one of them; remove "

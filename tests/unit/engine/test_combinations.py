@@ -142,6 +142,7 @@ def test_every_plugin_is_in_one():
         ({"strategy": "checksum", "method": "by_range", "flavour": "sqlite"}, "sqlite has none"),
         ({"strategy": "checksum", "method": "by_range", "flavour": "postgresql query"}, "query has none"),
         ({"strategy": "files", "method": "remove", "flavour": "csv"}, "file_name: source_file"),
+        ({"strategy": "files", "method": "remove", "writer": "scd2"}, "write: scd2 keeps every version"),
         ({"strategy": "snapshot_diff", "method": "significant", "writer": "scd2"}, "records every one of them"),
         ({"strategy": "watermark", "deletes": "soft"}, "would never mark a row"),
         ({"strategy": "files", "deletes": "soft", "flavour": "parquet"}, "would never mark a row"),

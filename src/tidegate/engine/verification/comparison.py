@@ -191,7 +191,7 @@ def _without_files(stream: Stream, *, carried: bool, some: bool) -> str:
         return f"Load them: `{run}`."
     if getattr(stream.strategy, "removes_files", False):
         return f"Restore what is missing, or remove its rows: `{run}`."
-    if carried:
+    if carried and stream.writer.versions is None:
         return f"Restore what is missing, or remove its rows, which a run keeps: `{run} --set on_delete=remove`."
     return f"Restore what is missing, or drop its rows by loading what is there: `{run} --full-refresh --yes`."
 
