@@ -312,9 +312,9 @@ def _rows_after_write(checked: Checked, plan: LoadPlan, present: DataFrame, coun
                 f"with write: {plan.write.mode} the resulting table is not known then",
                 hint="Remove `unique` and `row_count: {of: table}`, or write to an Iceberg lake.",
             )
-    return (
-        dataframe_ops.without_keys(now, checked.frame, plan.key).unionAll(coming) if plan.key else now.unionAll(coming)
-    )
+    for removed in (checked.frame, *([checked.deleted_keys.frame] if checked.deleted_keys else ())):
+        now = dataframe_ops.without_keys(now, removed, plan.key) if plan.key else now
+    return now.unionAll(coming)
 
 
 @contextmanager
