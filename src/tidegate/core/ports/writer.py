@@ -126,6 +126,9 @@ class VersionedWriter(Protocol):
             ended: when the row was found to be deleted; NULL if it was not.
         """
 
+    def currently(self, checked: Checked, plan: LoadPlan, staging: Staging) -> DataFrame:
+        """The rows that will be current once a checked batch is written, of rows that are no events."""
+
     def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
         """The number of rows of a checked batch that the committed versions do not show at their moment."""
 

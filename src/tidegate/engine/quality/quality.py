@@ -272,9 +272,12 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(
-            work, plan, _rows_after_write(checked, plan, staging.read(), work.stream.writer.current), judging
-        )
+        versions = work.stream.writer.versions
+        if versions is not None and not isinstance(plan.changes.effect, Apply):
+            after = dataframe_ops.completed(versions.currently(checked, plan, staging), plan.columns)
+        else:
+            after = _rows_after_write(checked, plan, staging.read(), work.stream.writer.current)
+        findings = _of_table(work, plan, after, judging)
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
         findings = _of_table(work, plan, staging.read().where(work.stream.writer.current), judging)

@@ -109,6 +109,23 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
 
 
+def currently(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> DataFrame:
+    """The versions that will be current once the batch is written.
+
+    Raises:
+        CheckFailed: see `write`.
+    """
+    current = quote(history.is_current)
+    with translated(f"reading the versions of {plan.stream.target}"):
+        if plan.write.mode in BEGINS:
+            return histories.versions(_placed_first(checked, plan, history), history).where(current)
+        batch = _batch(checked, plan, staging, history)
+        stored = _stored(batch, staging, history, _touched(batch, plan, history))
+        both = _placed(batch, stored, plan, history).unionByName(histories.stored_changes(stored, history))
+        others = dataframe_ops.without_keys(staging.read().where(current), batch.keys, plan.key)
+        return others.unionByName(histories.versions(both, history).where(current))
+
+
 def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """The versions of some keys take the place of those that are stored of them."""
     own = [quote(name) for name in plan.table.names]
@@ -131,17 +148,20 @@ def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: His
 
 def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """All that the table will hold."""
-    frame = checked.frame
     with translated(f"writing the versions of {plan.stream.target}"):
-        floor = dates.moment(plan.created_at, history.type)
         if checked.dated.unique:
-            _add(histories.first(frame, history, floor), plan, staging)
+            floor = dates.moment(plan.created_at, history.type)
+            _add(histories.first(checked.frame, history, floor), plan, staging)
             return checked
-        floor = floor or _ends(frame, history)[1]
-        placed = changes.placed(frame, None, history, DatingRules(floor=floor))
+        placed = _placed_first(checked, plan, history)
         _refuse(placed, plan, history)
         _add(histories.versions(placed, history), plan, staging)
     return checked
+
+
+def _placed_first(checked: Checked, plan: LoadPlan, history: History) -> DataFrame:
+    floor = dates.moment(plan.created_at, history.type) or _ends(checked.frame, history)[1]
+    return changes.placed(checked.frame, None, history, DatingRules(floor=floor))
 
 
 def _add(versions: DataFrame, plan: LoadPlan, staging: Staging) -> None:

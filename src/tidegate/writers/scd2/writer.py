@@ -198,6 +198,10 @@ class Scd2(Writer):
         """
         return versions.write(checked, plan, staging, self._history(plan, checked.dated.sequence))
 
+    def currently(self, checked: Checked, plan: LoadPlan, staging: Staging) -> DataFrame:
+        """The current versions that `write` would leave."""
+        return versions.currently(checked, plan, staging, self._history(plan, checked.dated.sequence))
+
     def moments(self, plan: LoadPlan) -> Type | None:
         """The type of `valid_from` where the stream names columns that date an event."""
         column = plan.table.find(self.valid_from)
