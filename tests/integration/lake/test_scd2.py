@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.dimension import NOW, Dimension, day
+from support.dimension import NOW, Dimension, day, told
 from support.lake import QUICK, Lake, make_delta_lake, make_lake
 from support.scd2_model import Change, versions
 from tidegate.core.effects import Apply, Insert, Mirror
@@ -151,6 +151,25 @@ def test_only_tracked_columns_make_versions_and_the_others_are_updated_in_place(
         "of key 1 only what had been is known better"
     )
     assert len(table.rows()) == 6
+
+
+def test_what_follows_a_repair_at_the_source_is_current_whatever_the_runners_clock_says(lake: Lake) -> None:
+    """The loads of a `Dimension` run more than a year after what its rows say."""
+    table = Dimension(lake=lake)
+    table.load((1, "a", day(1)), (2, "x", day(2)), (3, "gone", day(1)))
+    table.load((2, "y", day(4)))
+    keys = Keys(columns=("id",), values=tuple((str(number),) for number in range(1, 5)))
+    # Changed without a later moment, changed with one that no load saw, gone, and missed.
+    repaired = [(1, "b", day(1)), (2, "z", day(6)), (4, "missed", day(3))]
+    table.load(*repaired, effect=Mirror(), parts=(keys,))
+    step = "2024-01-01T00:00:00.000001"
+    assert [row[:2] for row in table.seen() if row[4]] == [(1, "b"), (2, "z"), (4, "missed")]
+    starts = {row["name"]: told(row["valid_from"]) for row in table.rows()}
+    assert (starts["z"], starts["missed"]) == (6, 3)
+    assert [row["valid_from"].isoformat()[:26] for row in table.rows() if row["name"] == "b"] == [step]
+    assert [row[3] for row in table.seen() if row[1] == "gone"] == ["load 2"]
+    table.load((1, "c", day(5)), (2, "w", day(7)), (4, "seen", day(4)))
+    assert [row[:3] for row in table.seen() if row[4]] == [(1, "c", 5), (2, "w", 7), (4, "seen", 4)]
 
 
 def test_numbers_hashes_and_a_far_date(lake: Lake) -> None:

@@ -138,10 +138,10 @@ def test_a_repair_stands_against_events_that_come_again(log_of, tmp_path):
     with log.project() as project:
         (repaired,) = project.verify("orders", repair=True).streams
     assert repaired.error is None
-    assert versions(log, 1) == [("a", 2, "load", False), ("z", "load", None, True)]
+    assert versions(log, 1) == [("a", 2, 5, False), ("z", 5, None, True)]
     log.events("2.json", put(1, 1, "a", 2), put(3, 1, "late", 3), put(2, 2, "x", 4), put(3, 2, "y", 5))
     assert log.loaded().rows_superseded == 2
-    mended = [("a", 2, 3, False), ("late", 3, "load", False), ("z", "load", None, True)]
+    mended = [("a", 2, 3, False), ("late", 3, 5, False), ("z", 5, None, True)]
     assert versions(log, 1) == mended
     assert versions(log, 2) == [("x", 4, 5, False), ("y", 5, 6, False)]
     log.events("3.json", put(3, 1, "late", 3), drop(4, 2, 6), put(5, 2, "back", 9))

@@ -6,6 +6,7 @@ A row that states when it took effect keeps that date, unless the table shows th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tidegate.spark.dataframe_ops import DELETED, MOMENT, ORDER
@@ -20,17 +21,24 @@ LATER = "__tidegate_later"
 _TWICE, _LAST, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "now"))
 
 
+class Brings(StrEnum):
+    """What the rows of a batch are."""
+
+    CHANGES = "changes"
+    WHOLE = "whole"  # what the source holds now, newer than what is stored
+    REPAIR = "repair"  # the same of keys that differ, although nothing says that they changed
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatingRules:
     """What dates a change that does not say itself when it took effect.
 
     Args:
         floor: the least moment for it, as canonical text; None for none but what is known of its key.
-        mirror: the batch is what the source holds now: whatever it brings is newer than what is stored.
     """
 
     floor: str | None
-    mirror: bool = False
+    brings: Brings = Brings.CHANGES
 
 
 def of_rows(rows: DataFrame, history: History) -> DataFrame:
@@ -71,7 +79,7 @@ def placed(changes: DataFrame, stored: DataFrame | None, history: History, datin
     found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{DELETED} AS {WENT}", AT, TURN)
     known = _with_known(found, stored, history)
     floor = history.moment(dating.floor)
-    if history.sequence or dating.mirror:
+    if history.sequence or dating.brings is not Brings.CHANGES:
         # The same row again adds nothing, whenever it says that it took effect.
         known = known.where(f"{WENT} OR NOT ({_NOW} <=> {ROW})")
     dated = known.selectExpr(*keys, ROW, TRACKED, WENT, _LAST, _NOW, f"{_at(history, dating)} AS {AT}")
@@ -107,7 +115,11 @@ def _at(history: History, dating: DatingRules) -> str:
     if not history.sequence:
         return f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({AT}, {history.later(base, TURN)}) END"
     old = f"NOT {WENT} AND {AT} <= {_LAST}"
-    if dating.mirror:
+    if dating.brings is Brings.REPAIR:
+        # Not the runner's clock: the source may state less for the next change, which would be taken for late.
+        own = f"CASE WHEN {AT} > {_LAST} THEN {AT} ELSE coalesce({history.later(_LAST)}, {AT}, {base}) END"
+        return f"CASE WHEN NOT {WENT} THEN {own} END"
+    if dating.brings is Brings.WHOLE:
         return f"CASE WHEN {old} AND ({_NOW} IS NULL OR {_same(history)}) THEN {base} ELSE {AT} END"
     return AT
 

@@ -28,7 +28,7 @@ from tidegate.writers._differences import MOST_KEYS, texts
 from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
 from tidegate.writers.scd2 import validity as dates
-from tidegate.writers.scd2.changes import DatingRules
+from tidegate.writers.scd2.changes import Brings, DatingRules
 from tidegate.writers.scd2.history import AT, CLOSED, History
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 BEGINS = (Mode.APPEND, Mode.OVERWRITE)
 REPAIR = "Give the change a later sequence, or date it by a repair: `tidegate verify STREAM --repair`."
+
+
+def repairs(plan: LoadPlan) -> bool:
+    """Whether the load corrects rows of which the source does not say that they changed."""
+    return any(isinstance(part, Keys) for part in plan.changes.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,14 +226,21 @@ def _stored(batch: Batch, staging: Staging, history: History, touched: str) -> D
 
 
 def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -> DataFrame:
-    mirror = isinstance(plan.changes.effect, Mirror)
-    if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
+    brings = _brings(plan)
+    if brings is Brings.WHOLE and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
             f"{counted(back, 'key')} went back to an older sequence ({', '.join(history.sequence)}) at the source",
             hint=REPAIR,
         )
-    floor = dates.moment(plan.created_at, history.type) or batch.greatest
-    return changes.placed(batch.frame, stored, history, DatingRules(floor=floor, mirror=mirror))
+    # Numbers of other keys say nothing of one that is repaired.
+    floor = dates.moment(plan.created_at, history.type) or (None if brings is Brings.REPAIR else batch.greatest)
+    return changes.placed(batch.frame, stored, history, DatingRules(floor=floor, brings=brings))
+
+
+def _brings(plan: LoadPlan) -> Brings:
+    if not isinstance(plan.changes.effect, Mirror):
+        return Brings.CHANGES
+    return Brings.REPAIR if repairs(plan) else Brings.WHOLE
 
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:

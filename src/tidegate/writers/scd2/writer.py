@@ -17,7 +17,6 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.ports.writer import VersionedWriter, Writer
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
-from tidegate.core.slices import Keys
 from tidegate.errors import (
     CheckFailed,
     ConfigError,
@@ -286,13 +285,11 @@ class Scd2(Writer):
         column = plan.table.find(self.valid_from)
         if column is None:
             raise InternalError(f"a plan of write: scd2 without the column {self.valid_from!r}")
-        # What a repair finds is dated by it: the source says of such a row that nothing changed.
-        corrects = any(isinstance(part, Keys) for part in plan.changes.slices)
         return History(
             columns=plan.columns,
             key=plan.key,
             tracked=self.track_history or plan.columns.names,
-            sequence=() if corrects else sequence,
+            sequence=sequence,
             type=column.type,
             valid_from=self.valid_from,
             valid_to=self.valid_to,
@@ -322,7 +319,7 @@ def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:
             f"{counted(keyless, 'row', 'have')} no value in a key column ({', '.join(plan.key)})",
             hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
-    if undated and history.sequence:
+    if undated and history.sequence and not versions.repairs(plan):
         raise CheckFailed(
             f"{counted(undated, 'row', 'have')} no value in the sequence ({', '.join(history.sequence)}), so it "
             f"is unknown when they "
