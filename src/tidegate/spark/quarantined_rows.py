@@ -107,7 +107,7 @@ def ended(  # noqa: PLR0913 - what was looked for, and what was found
 
 
 def deleted(rows: DataFrame, deleted_keys: DataFrame, *, key: Sequence[str], at: str, number: int) -> DataFrame:
-    """A version ends where a delete of its key came after it.
+    """A version ends where a delete of its key, or what else ends it, came after it.
 
     Args:
         deleted_keys: the keys, and as `ORDER` the place of the delete in its log; NULL says that it is read after all

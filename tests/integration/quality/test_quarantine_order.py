@@ -172,3 +172,18 @@ def test_versions_of_whole_snapshots_are_dated_by_the_load_that_read_them(bench,
     assert found[4]["valid_to"] == found[5]["valid_to"], "they went in one load"
     assert found[4]["valid_from"] == found[0]["valid_from"] == found[5]["valid_from"], "they came in one load"
     assert bench.verified(spark)
+
+
+def test_a_value_that_went_back_is_current_after_the_one_between_is_replayed(bench, spark):
+    bench.stream([BAD], write="scd2", strategy="snapshot_diff")
+    for amount in (10, -11, 10):
+        bench.shop.sql(f"update orders set amount = {amount} where id = 1")
+        assert counts(bench.run(spark))[2] == (2 if amount < 0 else 1)
+    assert bench.waiting == [-11, -5]
+    assert bench.verified(spark)
+    bench.stream([ANY], write="scd2", strategy="snapshot_diff")
+    assert bench.replay(spark).waiting == 0
+    found = sorted((row for row in bench.rows("orders") if row["id"] == 1), key=lambda row: row["valid_from"])
+    assert [(row["amount"], row["is_current"]) for row in found] == [(10, False), (-11, False), (10, True)]
+    assert [row["valid_to"] for row in found[:2]] == [row["valid_from"] for row in found[1:]]
+    assert bench.verified(spark)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tidegate.core.schema import BIGINT, TIMESTAMP
+from tidegate.core.schema import BIGINT, TIMESTAMP, TIMESTAMPTZ
 from tidegate.spark.dataframe_ops import DELETED, MOMENT
 from tidegate.writers.scd2.quarantined import QuarantinedVersions
 
@@ -18,14 +18,14 @@ def at(minute):
     return datetime.fromisoformat(f"2025-01-01 12:{minute:02}")
 
 
-def changes(spark, waiting, stored, *, number=False):
+def changes(spark, waiting, stored, *, number=False, stated="moment"):
     """What becomes of rows that waited, given as (at, read, ended), beside versions of the same key."""
-    kind = "bigint" if number else "timestamp_ntz"
+    kind = "bigint" if number else "timestamp_ntz" if stated else "timestamp"
     rows = [(1, *row) for row in waiting]
     waited = QuarantinedVersions(
         key=("id",),
-        stated="moment",
-        type=BIGINT if number else TIMESTAMP,
+        stated=stated,
+        type=BIGINT if number else TIMESTAMP if stated else TIMESTAMPTZ,
         at="read",
         ended="ended",
         valid_from="valid_from",
@@ -73,3 +73,16 @@ def test_numbers_have_no_time_and_their_end_comes_after_all_versions(spark):
     found = changes(spark, [(20, READ, GONE_AT)], [(10, 20)], number=True)
     assert [row for row in found if not row[0]] == [(False, 20)]
     assert [row for row in found if row[0]] == [(True, None)]
+
+
+def test_a_version_that_still_held_when_the_row_was_found_gone_holds_again(spark):
+    """Loads date it: the source went back to what it had, which made no version."""
+    row = (None, at(10), at(20))
+    assert changes(spark, [row], [(at(5), None)], stated=None) == [(False, at(10)), (False, at(20))]
+    assert changes(spark, [row], [(at(5), at(30)), (at(30), None)], stated=None) == [(False, at(10)), (False, at(20))]
+
+
+def test_a_version_that_ended_with_it_does_not(spark):
+    row = (None, at(10), at(20))
+    assert changes(spark, [row], [(at(5), at(20))], stated=None) == [(False, at(10)), (True, at(20))]
+    assert changes(spark, [row], [(at(5), at(20)), (at(20), None)], stated=None) == [(False, at(10))]

@@ -123,7 +123,7 @@ class VersionedWriter(Protocol):
         Args:
             stored: the versions in the table.
             at: when the load that read a row was planned, as SQL.
-            ended: when the row was found to be deleted; NULL if it was not.
+            ended: when the row was found to be deleted or replaced; NULL if it was not.
         """
 
     def currently(self, checked: Checked, plan: LoadPlan, staging: Staging) -> DataFrame:

@@ -172,7 +172,7 @@ def _by_event(rows: DataFrame, load: Load) -> DataFrame:
 
 
 def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> DataFrame:
-    """Every version counts; deleted keys have ended, and a repeated version counts once."""
+    """Every version counts until its key is deleted or, if loads date it, read again; a repeated one counts once."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - as above
 
     plan, number, versions = load.plan, load.plan.position.sequence, stream.writer.versions
@@ -180,17 +180,20 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
         return rows
     read, whole = load.read, isinstance(plan.changes.effect, Mirror)
     at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
-    logged = dataframe_ops.DELETED in read.columns
+    logged, keys = dataframe_ops.DELETED in read.columns, [Spark().quote(name) for name in plan.key]
+    place = dataframe_ops.ORDER if UNKNOWN in read.columns else f"CAST(NULL AS string) AS {dataframe_ops.ORDER}"
     if whole:
         rows = quarantined_rows.ended(rows, read, key=plan.key, among=among, at=at, number=number)
     elif logged:
-        place = dataframe_ops.ORDER if UNKNOWN in read.columns else f"CAST(NULL AS string) AS {dataframe_ops.ORDER}"
-        deleted = read.where(dataframe_ops.DELETED).selectExpr(*map(Spark().quote, plan.key), place)
+        deleted = read.where(dataframe_ops.DELETED).selectExpr(*keys, place)
         rows = quarantined_rows.deleted(rows, deleted, key=plan.key, at=at, number=number)
-    moment, keys = versions.moment(stream.strategy.cursor), [Spark().quote(name) for name in plan.key]
+    moment = versions.moment(stream.strategy.cursor)
     events = logged and stream.strategy.applies_events
     if moment is None:
         pack = row_text(plan.columns).pack
+        # A good row ends what waits even if it makes no version, because the current one is the same.
+        good = read.where(f"NOT {validation.BAD}") if validation.ERRORS in read.columns else read
+        rows = quarantined_rows.deleted(rows, good.selectExpr(*keys, place), key=plan.key, at=at, number=number)
         if events:
             fence = load.fence or Fence()
             asked = rows.where(validation.WAITS).selectExpr(*keys).distinct()

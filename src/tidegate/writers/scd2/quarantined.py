@@ -31,7 +31,7 @@ class QuarantinedVersions:
         stated: the moment that a row states itself, as SQL; None where the load that read it dates it.
         type: of the moments.
         at: when a row was read, as SQL.
-        ended: when a load found that the source has no such row any more, as SQL; NULL where none did.
+        ended: when a load found that the source has no such row any more, or another one, as SQL; NULL where none did.
         valid_from, valid_to: the columns of the versions.
         current: whether a version holds now, as SQL.
     """
@@ -55,7 +55,7 @@ class QuarantinedVersions:
 
         Rows: `columns`, `DELETED` and `MOMENT`. A row that was read after a load had found its key deleted comes after
         that, whatever it says of itself; one that another version follows ends with that one's beginning, and not
-        later by the load that found it gone.
+        later by the load that found it gone. Where a version of before still holds then, the source went back to it.
 
         Args:
             stored: every version of the table.
@@ -68,9 +68,19 @@ class QuarantinedVersions:
         followed = f"exists(coalesce({followers}, array({_NEXT})), b -> coalesce(b > {moment}{within}, false))"
         end = end if self.counts_time else "NULL"  # which comes after all that is known of the key
         ended = placed.where(f"{self.ended} IS NOT NULL AND NOT {followed}")
-        return placed.selectExpr(*values, f"false AS {DELETED}", moment).unionAll(
-            ended.selectExpr(*values, f"true AS {DELETED}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
-        )
+        ended = ended.selectExpr(*values, f"true AS {DELETED}", f"CAST({end} AS {self.type.stored.spark}) AS {MOMENT}")
+        found = placed.selectExpr(*values, f"false AS {DELETED}", moment)
+        if self.stated is not None:
+            return found.unionAll(ended)
+        back = self._still_there(ended, stored).selectExpr(*values, f"false AS {DELETED}", moment)
+        deletes = dataframe_ops.without_keys(ended, back, (*self.key, MOMENT))
+        return found.unionAll(back).unionAll(deletes.selectExpr(*values, DELETED, moment))
+
+    def _still_there(self, ended: DataFrame, stored: DataFrame) -> DataFrame:
+        """The versions in the table that began before such an end and hold beyond it."""
+        at = ended.selectExpr(*map(quote, self.key), quote(MOMENT))
+        holds = f"{quote(self.valid_from)} < {MOMENT} AND ({self.current} OR {quote(self.valid_to)} > {MOMENT})"
+        return stored.join(at, on=list(self.key), how="inner").where(holds)
 
     def _placed(self, rows: DataFrame, stored: DataFrame) -> DataFrame:
         """The rows with their moments, when the versions of their keys began, and when the next row that waited did."""
