@@ -265,6 +265,15 @@ class CountsTwoCalls(Unique):
 SUITE = CheckContract()
 
 
+def test_a_row_that_is_not_present_is_none_to_refer_to(spark) -> None:
+    conditions = ("state <> 'paid'", "no_such_column IS NULL")
+    lakes = {"other": other_lake()}
+    check = References(
+        columns=("code",), to="other.shop.states", field=("state",), lakes=lakes, present=lambda _: conditions
+    )
+    assert [row.code for row in check.there(spark).collect()] == ["open"]
+
+
 def test_the_suite_takes_the_check_that_is_right(spark) -> None:
     check = Positive(column="amount")
     SUITE.test_it_describes_itself_and_its_options(check)

@@ -1,12 +1,13 @@
 """The check `references`: the values of some columns exist in another table of the lake, like a foreign key.
 
-A row with NULL in one of the columns passes, as with foreign keys in SQL.
+A row with NULL in one of the columns passes, as with foreign keys in SQL. Rows of the other table count only while they
+are present.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from tidegate.core.policies.rules import ColumnTest, Judges
 from tidegate.core.ports.format import Format
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
+from tidegate.spark.expressions import columns_of
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ class References:
     field: tuple[str, ...] = ()
     lakes: Mapping[str, Format] = dataclasses.field(
         default_factory=dict, metadata={"given": True}, repr=False, compare=False
+    )
+    present: Callable[[Target], Sequence[str]] = dataclasses.field(
+        default=lambda _: (), metadata={"given": True}, repr=False, compare=False
     )
     target: Target | None = dataclasses.field(default=None, metadata={"given": True}, repr=False, compare=False)
 
@@ -83,8 +88,11 @@ class References:
                 raise ConfigError(f"references: table {self.to} has no column {name!r}; it has: {listed}", column=name)
 
     def there(self, session: SparkSession) -> DataFrame:
-        """The values of the other table's columns, under the names of the columns that refer to them."""
+        """The values of the other table's present rows, under the names of the columns that refer to them."""
         rows = self.lakes[self._there.lake].read(session, self._there, None)
+        for condition in self.present(self._there):
+            if set(columns_of(condition)) <= set(rows.columns):  # else the table is not loaded as the project says, yet
+                rows = rows.where(condition)
         renamed = zip(self._fields, self.columns, strict=True)
         return rows.selectExpr(*(f"{quote(referenced)} AS {quote(own)}" for referenced, own in renamed))
 

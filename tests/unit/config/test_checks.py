@@ -4,7 +4,9 @@ import pytest
 
 from tidegate import config
 from tidegate.config.checks import checks_schema, rule_of
+from tidegate.core.ids import Target
 from tidegate.core.policies.rules import OnFail
+from tidegate.engine.assemble import assemble
 from tidegate.errors import ConfigError
 
 PROJECT = """\
@@ -102,3 +104,52 @@ def test_what_is_said_of_a_check_holds_no_secret(tmp_path):
 def test_the_schema_of_every_kind():
     kinds = {each["title"] for each in checks_schema()["items"]["anyOf"]}
     assert {"not_null", "range", "expression", "accepted_values"} <= kinds
+
+
+PARENTS = """\
+connections: {shop: "sqlite:///shop.db"}
+streams:
+  orders:
+    source: {connection: shop, table: orders}
+    target: lake.shop.orders
+    strategy: full
+    write: replace
+    checks: [{references: customer, to: TABLE}]
+  customers:
+    source: {connection: shop, table: customers}
+    target: lake.shop.customers
+    key: [id]
+    strategy: full
+    write: {kind: scd2, is_current: now}
+  "soft_*":
+    source: {connection: shop, table: "main.*"}
+    target: "lake.soft.{table}"
+    key: [id]
+    strategy: full
+    write: merge
+    deletes: {apply: soft}
+  "past_*":
+    source: {connection: shop, table: "main.*"}
+    target: "lake.past.{table}"
+    key: [id]
+    strategy: full
+    write: scd2
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "conditions"),
+    [
+        ("lake.shop.customers", ("`now`",)),
+        ("lake.soft.customers", ("deleted_at IS NULL",)),
+        ("lake.past.customers", ("`is_current`",)),
+        ("lake.elsewhere.customers", ()),
+    ],
+)
+def test_a_reference_knows_which_rows_of_a_streams_table_are_present(table, conditions, tmp_path):
+    (tmp_path / "tidegate.yaml").write_text(PARENTS.replace("TABLE", table), encoding="utf-8")
+    read = config.load(tmp_path)
+    lakes = assemble.formats(read)
+    (orders,) = assemble.streams(read, lakes, assemble.Choice(names=("orders",)))
+    (check,) = (rule.check for rule in orders.policies.checks)
+    assert check.present(Target(lake="lake", namespace=tuple(table.split(".")[1:-1]), table="customers")) == conditions

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from tidegate.core.ports.writer import Writer
 from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
-from tidegate.engine.assemble import locations, patterns
+from tidegate.engine.assemble import locations, parents, patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.maintenance import measured
 from tidegate.engine.quality.rules import renamed
@@ -267,7 +268,8 @@ def _flavour(source: Source[Probe], node: Node) -> Flavour:
 
 
 def _rule(config: Config, node: Node, lakes: dict[str, Format], target: Target) -> Rule:
-    return rule_of(node, config.redact, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
+    known = {"lakes": lakes, "target": target, "present": functools.partial(parents.present, config)}
+    return rule_of(node, config.redact, **_wanted(plugin_of("checks", node), **known))
 
 
 def _hook(config: Config, node: Node) -> StatedHook:
