@@ -130,12 +130,21 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
     stored = dataframe_ops.of_keys(aligned(present, rows), loaded_keys, key)
     found = dataframe_ops.differences(rows, stored, key=key, others=others)
     (twice,) = dataframe_ops.count_if(found, dataframe_ops.TWICE)
-    if twice:
+    refuse_twice(twice, key)
+    return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)
+
+
+def refuse_twice(keys: int, key: Sequence[str]) -> None:
+    """Raises DuplicateKeys when the target holds several rows of any key.
+
+    Args:
+        keys: how many such keys there are.
+    """
+    if keys:
         raise DuplicateKeys(
-            f"the target has several rows for each of {counted(twice, 'key')} ({', '.join(key)})",
+            f"the target has several rows for each of {counted(keys, 'key')} ({', '.join(key)}); nothing was loaded",
             hint="Load into an empty target, or pass the key that it was loaded with.",
         )
-    return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)
 
 
 def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:

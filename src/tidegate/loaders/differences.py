@@ -13,7 +13,16 @@ from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
-from tidegate.loaders._batches import DELETED, Batch, aligned, key_of, need_columns, one_a_key, spelled
+from tidegate.loaders._batches import (
+    DELETED,
+    Batch,
+    aligned,
+    key_of,
+    need_columns,
+    one_a_key,
+    refuse_twice,
+    spelled,
+)
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders._sink import Sink
@@ -51,7 +60,7 @@ class DeltaDiffLoader(IncrementalLoader):
 
         Raises:
             CheckFailed: a NULL in the key, or too many changes.
-            DuplicateKeys: rows of one key differ.
+            DuplicateKeys: rows of one key differ, or did so under the key that the target was loaded with.
             PositionMissing: the target has rows that no load of this name put there.
             PositionMoved: another load of this name came in between.
         """
@@ -79,15 +88,19 @@ class DeltaDiffLoader(IncrementalLoader):
             written.write.mode("error").parquet(copy)
         wanted = one_a_key(spark.read.parquet(copy).distinct(), Latest(key=key, order=()))
         before = wanted.limit(0) if last is None else spark.read.parquet(posixpath.join(folder, last))
-        was, known = aligned(before, wanted), spelled(before)
+        # A copy keeps the equal rows of its source, of which the target has one.
+        was, known = aligned(before, wanted).distinct(), spelled(before)
         # Of a column that the last extract lacked the target may hold values of one before.
         unknown = any(known(name) is None for name in wanted.columns)
         others = [name for name in wanted.columns if name not in key]
         found = dataframe_ops.differences(wanted, was, key=key, others=others, unknown=unknown)
-        if last is not None and found.isEmpty():
-            answer.update({kind: was.limit(0) for kind in CHANGES})
-            empty(spark, copy)
-            return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
+        if last is not None:
+            differing, twice = dataframe_ops.count_if(found, "true", dataframe_ops.TWICE)
+            refuse_twice(twice, key)
+            if not differing:
+                answer.update({kind: was.limit(0) for kind in CHANGES})
+                empty(spark, copy)
+                return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         deleted = found.where(DELETED).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
         answer["inserts"] = found.where(f"{dataframe_ops.NEW} AND NOT {DELETED}").select(*columns)

@@ -110,6 +110,25 @@ def test_an_extract_that_lacked_a_column_does_not_keep_old_values_of_it(bench):
     assert sorted(tuple(row.values()) for row in rows) == [(1, "A", None), (2, "b", 7)]
 
 
+def test_equal_rows_of_an_extract_are_one_and_a_wider_key_is_refused(bench):
+    ddl, target = "region string, id bigint", bench.path("target")
+    source = bench.write("extract", ddl, ("a", 1), ("a", 1), ("b", 2), mode="overwrite")
+
+    def detect(key):
+        changes = DeltaDiffLoader(bench.spark).detect_changes(source, target, bench.path("snapshots"), key)
+        return [sorted(row["id"] for row in found.collect()) for found in changes.values()]
+
+    assert [detect(["region", "id"]) for _ in range(2)] == [[[1, 2], [], []], [[], [], []]]
+    bench.write("extract", ddl, ("c", 1))
+    assert detect(["region", "id"]) == [[1], [], []]
+    # The target has two rows of 1, and the source one.
+    bench.write("extract", ddl, ("a", 1), ("b", 2), mode="overwrite")
+    with pytest.raises(DuplicateKeys, match=r"the target has several rows for each of 1 key \(id\)"):
+        detect("id")
+    rows = parquet.read_table(target, columns=["region", "id"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [("a", 1), ("b", 2), ("c", 1)]
+
+
 class CustomLoader(IncrementalLoader):
     """Files that arrived, whatever is in them; the script's own method is there, too."""
 
