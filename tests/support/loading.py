@@ -34,6 +34,13 @@ class Bench:
         (writer.options(**OPTIONS["csv"]) if kind == "csv" else writer).save(self.path(name))
         return self.path(name)
 
+    def know(self, lake, catalog):
+        """Makes a lake's catalog known by another name: a session keeps the one that it used first under a name."""
+        for name, value in lake.format.spark_conf().items():
+            if not name.startswith("spark.sql.extensions"):
+                self.spark.conf.set(name.replace(".catalog.lake", f".catalog.{catalog}"), value)
+        (lake.folder / ".tidegate").mkdir()  # where the catalog's file goes
+
     def rows(self, loader, where, *columns):
         """The rows that a target holds, sorted."""
         rows = loader.read(where)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DELETED = dataframe_ops.DELETED
-_WAS = "__tidegate_was"
+_WAS, _STORED = "__tidegate_was", "__tidegate_stored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +147,57 @@ def refuse_twice(keys: int, key: Sequence[str]) -> None:
         )
 
 
-def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:
+def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str], *, casts: bool) -> DataFrame:
     """The rows that the target does not hold: compared by key, or without one by the whole row and how often it comes.
+
+    Args:
+        casts: see `Sink`.
 
     Rows: with a key one a key and `DELETED`.
     """
     need_columns(rows, key)
     if not key:
-        return rows if present is None else rows.exceptAll(aligned(present, rows))
+        return rows if present is None else _lacking(rows, aligned(present, rows), casts=casts)
     need_keys(rows, key)
     return marked(rows) if present is None else changed(rows, present, key)
+
+
+def _lacking(rows: DataFrame, stored: DataFrame, *, casts: bool) -> DataFrame:
+    """The rows, each as often as the target lacks it.
+
+    Args:
+        stored: those of the target, in the columns of `rows`.
+    """
+    found = rows.exceptAll(stored)
+    if not casts or found.dtypes == stored.dtypes:
+        return found
+    return _lacking_as_stored(dataframe_ops.typed(rows, like=found), stored)
+
+
+def _lacking_as_stored(rows: DataFrame, stored: DataFrame) -> DataFrame:
+    """The same where the target's types are narrower: a row is compared as the target would hold it.
+
+    It keeps its own values: the write refuses one that does not fit, of which a cast may make a NULL.
+    """
+    known = dict(rows.dtypes)
+    cast = {
+        quote(name): quote(name) if kind == known[name] else f"try_cast({quote(name)} AS {kind})"
+        for name, kind in stored.dtypes
+    }
+    fits = " AND ".join(f"({name} IS NULL OR {value} IS NOT NULL)" for name, value in cast.items())
+    values = (f"{value} AS c{number}" for number, value in enumerate(cast.values()))
+    same = f"struct({', '.join(values)}, {fits} AS fits) AS {_STORED}"
+    nothing = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in rows.dtypes)
+    here, there, number = dataframe_ops.HERE, dataframe_ops.THERE, dataframe_ops.NUMBER
+    both = rows.selectExpr(*cast, same, f"true AS {here}").unionAll(
+        stored.selectExpr(*nothing, same, f"false AS {here}")
+    )
+    numbered = both.selectExpr(
+        "*",
+        f"count(CASE WHEN NOT {here} THEN 1 END) OVER (PARTITION BY {_STORED}) AS {there}",
+        f"row_number() OVER (PARTITION BY {_STORED}, {here} ORDER BY {here}) AS {number}",
+    )
+    return numbered.where(f"{here} AND {number} > {there}").select(*cast)
 
 
 def marked(rows: DataFrame, condition: str = "false") -> DataFrame:

@@ -93,6 +93,11 @@ class Delta:
     name: str
     partition_by: tuple[str, ...] = ()
 
+    @property
+    def casts(self) -> bool:
+        """As Spark does for a table of a catalog; a path takes the types that it has."""
+        return self.place.table
+
     def position(self) -> Position | None:
         """From the newest commit that carries one. Raises PositionMissing, see `Sink`."""
         if not self._exists():

@@ -55,6 +55,11 @@ class Folder:
         self.partition_by = partition_by
         self._manifest = Manifest(spark=spark, path=path)
 
+    @property
+    def casts(self) -> bool:
+        """No: a column of another type is refused."""
+        return False
+
     def position(self) -> Position | None:
         """From the manifest; None while no load was published.
 

@@ -54,6 +54,11 @@ class Iceberg:
     name: str
     partition_by: tuple[str, ...] = ()
 
+    @property
+    def casts(self) -> bool:
+        """As Spark does for a table of a catalog."""
+        return True
+
     def position(self) -> Position | None:
         """From the snapshots behind the visible one. Raises PositionMissing, see `Sink`."""
         metadata = load(self.spark, self.target)

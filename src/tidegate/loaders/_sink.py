@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class Sink(Protocol):
     """A target of one stream."""
 
+    @property
+    def casts(self) -> bool:
+        """Whether a write casts values to the types of the table's columns, where others refuse another type."""
+
     def position(self) -> Position | None:
         """How far the target says it is loaded; None for an empty or new one.
 

@@ -165,7 +165,7 @@ def _batches(
                 rows = not_outdated(rows, present, key, column, equal=False)
         elif present is not None and low is not None:
             present = present.where(f"{cursor.name} >= {cursor.literal(low)}")
-        rows = new_rows(rows, present, key)
+        rows = new_rows(rows, present, key, casts=sink.casts)
         facts = _facts(rows, cursor, old)
         new = cursor.latest(old, facts[1])
         gaps = _gaps(old, facts) if cursor.type.kind in NUMBERS else None

@@ -378,5 +378,5 @@ class DeltaTimestampLoader(DeltaLoader):
             present = sink.read() if self.key else None
             if present is not None:
                 rows = not_outdated(rows, present, self.key, self._time, equal=False)
-            rows = new_rows(rows, present, self.key)
+            rows = new_rows(rows, present, self.key, casts=sink.casts)
         return rows, record

@@ -98,7 +98,8 @@ class IncrementalLoader:
             rows = self.select(source, old)
             need_columns(rows, key)
             single = one_a_key(rows, Latest(key=key, order=())) if key else rows
-            return Batch(rows=new_rows(single, sink.read(), key), key=key, watermark=self.watermark(rows, old))
+            new = new_rows(single, sink.read(), key, casts=sink.casts)
+            return Batch(rows=new, key=key, watermark=self.watermark(rows, old))
 
         return self._load(source_path, target_path, watermark_path, table_name, batch)
 

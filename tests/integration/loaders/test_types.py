@@ -1,0 +1,44 @@
+"""Types that differ: between a source and its target, between two loads, and between a session and a file."""
+
+import pytest
+
+from tidegate.errors import SchemaRefused, TidegateError
+from tidegate.loaders import SequenceBasedLoader
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+def test_a_row_whose_value_the_table_shortens_is_loaded_once(bench, lake, kind):
+    bench.know(lake, "shortened")
+    bench.spark.sql("CREATE NAMESPACE IF NOT EXISTS shortened.shop")
+    table = {"iceberg": "shortened.shop.prices", "delta": "spark_catalog.default.shortened_prices"}[kind]
+    where = f" LOCATION '{bench.path('delta')}'" if kind == "delta" else ""
+    bench.spark.sql(f"CREATE TABLE {table} (id bigint, price decimal(10,2)) USING {kind}{where}")
+
+    def records(*rows):
+        prices = bench.spark.createDataFrame(rows, "id int, price string")
+        typed = prices.selectExpr("id", "CAST(price AS decimal(18,4)) AS price")
+        typed.write.mode("append").parquet(bench.path("prices"))
+        loader = SequenceBasedLoader(bench.spark)
+        return loader.load_incremental(bench.path("prices"), table, bench.marks, "id", lookback=10).records
+
+    assert [records((1, "1.2345"), (1, "1.2345"), (2, None), (3, "1.23")), records()] == [4, 0]
+    assert [records((1, "1.2345")), records()] == [1, 0]
+    # One that does not fit is no NULL that is there already.
+    with pytest.raises(TidegateError):
+        records((2, "123456789.5"))
+    assert bench.spark.table(table).count() == 5
+    bench.spark.sql(f"DROP TABLE {table}")
+
+
+def test_a_folder_takes_no_value_that_its_type_would_shorten(bench):
+    def load(kind):
+        rows = bench.spark.sql(f"SELECT 1 AS id, CAST(1.2345 AS {kind}) AS price")
+        rows.write.mode("overwrite").parquet(bench.path("source"))
+        loader = SequenceBasedLoader(bench.spark)
+        return loader.load_incremental(bench.path("source"), bench.path("target"), bench.marks, "id").records
+
+    assert load("decimal(10,2)") == 1
+    with pytest.raises(SchemaRefused, match=r"column 'price' is decimal\(18,4\) now and decimal\(10,2\)"):
+        load("decimal(18,4)")
