@@ -190,6 +190,14 @@ class DeltaLoader:
         """
         raise NotImplementedError
 
+    def _need_same(self, source: Source, last: Record, end: int) -> None:
+        """Raises HistoryGone when the source, now at version `end`, is not the table that was read last."""
+        if end < last.end or (last.table is not None and source.replaced(last.table, last.end)):
+            raise HistoryGone(
+                f"{self._source} is at version {end} and was read up to {last.end}: it is a different table now",
+                hint="Load it again into an empty target with another metadata table.",
+            )
+
     def _read(self) -> DataFrame:
         with translated(f"reading {self._source}"):
             rows, record = self._changes(self._records.confirmed())
@@ -281,11 +289,7 @@ class DeltaCDFLoader(DeltaLoader):
             need_keys(rows, self.key)
             refuse_several(rows.selectExpr(*map(quote, self.key), "1 AS n"), self.key)
             return marked(rows), Record(load_id=new_load_id(), start=0, end=end, table=table)
-        if end < last.end or (last.table is not None and source.replaced(last.table, last.end)):
-            raise HistoryGone(
-                f"{self._source} is at version {end} and was read up to {last.end}: it is a different table now",
-                hint="Load it again into an empty target with another metadata table.",
-            )
+        self._need_same(source, last, end)
         same = end == last.end
         rows = marked(source.at(end).limit(0)) if same else source.net(last.end + 1, end, self.key)
         return rows, Record(load_id=new_load_id(), start=last.end, end=end, table=table, processed=same)
@@ -334,6 +338,7 @@ class DeltaTimestampLoader(DeltaLoader):
         Rows: the source's columns; with a key one a key, the latest.
 
         Raises:
+            HistoryGone: the source was recreated since the last read.
             CheckFailed: a row without a time or key.
             DuplicateKeys: rows of one key and time differ.
         """
@@ -350,6 +355,8 @@ class DeltaTimestampLoader(DeltaLoader):
     def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
         source = Source.of(self.spark, self._source)
         end = source.version()
+        if last is not None:
+            self._need_same(source, last, end)
         now = source.at(end)
         cursor = Cursor.of(self._time, dict(now.dtypes), TIMES)
         need_columns(now, self.key)

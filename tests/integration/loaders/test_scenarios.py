@@ -183,6 +183,21 @@ def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
     assert target(bench, goal) == [(1, "a", "one")]
 
 
+def test_a_source_of_times_that_was_made_again_at_its_path_is_not_followed(bench):
+    source, goal = bench.path("source"), bench.path("target")
+    reader = DeltaTimestampLoader(bench.spark, source, bench.path("metadata"), "at")
+    loader = DeltaTimestampLoader(bench.spark, source, bench.path("metadata"), "at", target=goal, target_format="delta")
+    for id_col, at in ((1, "2025-01-02"), (2, "2025-01-01")):
+        sql(bench, f"CREATE TABLE delta.`{source}` USING delta AS SELECT {id_col}L AS id_col, DATE'{at}' AS at")
+        if id_col == 1:
+            assert (loader.load().records, reader.read_data().count()) == (1, 1)
+            reader.confirm()
+            shutil.rmtree(source)
+    for refused in (loader.load, reader.read_data):  # its row is older than what was loaded
+        with pytest.raises(HistoryGone, match="it is a different table now"):
+            refused()
+
+
 def test_a_source_that_a_statement_replaced_is_followed(bench):
     source, goal = bench.path("source"), bench.path("target")
     for name in ("one", "two"):
