@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RECENT = 50
 VIEW = "tidegate_batch"
+_REPLACES_ALL = re.compile(r"(?:CREATE OR )?REPLACE TABLE|CLONE|TRUNCATE")
 _TAKEN = re.compile(r"ConcurrentTransactionException|DELTA_CONCURRENT_TRANSACTION")
 
 
@@ -53,8 +54,8 @@ class History:
     def position(self, uid: str) -> Position | None:
         """The stream's position; None when the history tells none.
 
-        A restored version counts as what it restored, but the number of loads never goes down: Delta would take the
-        next one for a repetition.
+        A restored version counts as what it restored, and what was loaded before others replaced or emptied the table
+        counts for nothing. But the number of loads never goes down: Delta would take the next one for a repetition.
 
         Raises:
             PositionMissing: the table was restored to a version that the history does not name.
@@ -73,6 +74,8 @@ class History:
                 )
             if (found := position_of(commit, uid)) is not None:
                 return replace(found, sequence=most)
+            if _replaces_all(commit):
+                break
         return Position(sequence=most, load_id="", kind="") if most else None
 
 
@@ -188,3 +191,14 @@ class Delta:
         found = self._history(RECENT).position(self.uid)
         if found is None or found.load_id != position.load_id:
             raise moved(self.place.where, self.name)
+
+
+def _replaces_all(commit: Commit) -> bool:
+    """Whether the commit left no row of the version before it."""
+    operation, asked = commit.info["operation"], commit.info["operationParameters"] or {}
+    if operation == "WRITE":
+        part = asked.get("predicate") or asked.get("isDynamicPartitionOverwrite") == "true"
+        return asked.get("mode") == "Overwrite" and not part
+    if operation == "DELETE":
+        return asked.get("predicate") in ("[]", '["true"]')
+    return _REPLACES_ALL.match(operation) is not None

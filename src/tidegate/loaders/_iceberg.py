@@ -6,6 +6,7 @@ format's staging. Never writes to main.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,9 +66,13 @@ class Iceberg:
         if metadata is None or metadata.main is None:
             return None
         found = metadata.position(self.uid)
-        if found is None and self.spark.sql(f"SELECT 1 FROM {table(self.target)} LIMIT 1").collect():
+        position = found[0] if found else None
+        if found and _emptied(metadata, found[1].id):
+            position = Position(sequence=found[0].sequence, load_id="", kind="")
+        known = position is not None and position.load_id
+        if not known and self.spark.sql(f"SELECT 1 FROM {table(self.target)} LIMIT 1").collect():
             raise missing(str(self.target), self.name)
-        return found[0] if found else None
+        return position
 
     def read(self) -> DataFrame | None:
         """The visible rows."""
@@ -170,6 +175,16 @@ class Iceberg:
         for namespace in namespaces(self.target):
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         self.spark.sql(create(table(self.target), "iceberg", rows, self.partition_by))
+
+
+def _emptied(metadata: Metadata, since: int) -> bool:
+    """Whether others removed every row after that snapshot; a load that deletes the last rows says so itself."""
+    later = itertools.takewhile(lambda each: each.id != since, metadata.ancestors(metadata.main))
+    return any(each.summary.get("total-records") == "0" and not _of_a_load(each.summary) for each in later)
+
+
+def _of_a_load(summary: Mapping[str, str]) -> bool:
+    return any(name.startswith("tidegate.") for name in summary)
 
 
 def _load_of(snapshot: Mapping[str, Any], uid: str) -> str | None:

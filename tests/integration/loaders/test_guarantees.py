@@ -314,3 +314,24 @@ def test_an_iceberg_table_of_the_callers_catalog(bench, lake, caplog):
     assert apply().records == 1
     assert "could not be dropped" in caplog.text
     assert len(lake.oracle(lake.target("customers"))) == 3
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_target_that_others_emptied_is_loaded_from_the_start(bench, lake, kind):
+    source, target = bench.write("source", "id bigint", (1,), (2,)), bench.path("target")
+    if kind == "iceberg":
+        bench.know(lake, "emptied")
+        target = "emptied.shop.numbers"
+    name = target if kind == "iceberg" else f"delta.`{target}`"
+
+    def records():
+        loader = SequenceBasedLoader(bench.spark, target_format=kind)
+        return loader.load_incremental(source, target, bench.marks, "id", "numbers").records
+
+    assert records() == 2
+    for statement in (f"TRUNCATE TABLE {name}", f"DELETE FROM {name}"):
+        bench.spark.sql(statement).collect()
+        assert [records(), records()] == [2, 0]
+    bench.spark.sql(f"CREATE OR REPLACE TABLE {name} USING {kind} AS SELECT 2L AS id").collect()
+    with pytest.raises(PositionMissing, match="has rows but no position of 'numbers'"):
+        records()

@@ -140,6 +140,43 @@ def test_a_restored_delta_table_stands_where_it_was_and_never_counts_backwards()
         found(commit(4, operation="RESTORE", version=None), *history[1:])
 
 
+@pytest.mark.parametrize(
+    ("operation", "asked"),
+    [
+        ("TRUNCATE", {}),
+        ("DELETE", {"predicate": '["true"]'}),
+        ("CREATE OR REPLACE TABLE AS SELECT", {}),
+        ("REPLACE TABLE", {}),
+        ("CLONE", {}),
+        ("WRITE", {"mode": "Overwrite", "partitionBy": "[]"}),
+    ],
+)
+def test_a_delta_table_that_others_emptied_or_replaced_has_no_position_of_before(operation, asked):
+    history = (commit(2, operation=operation, **asked), commit(1, 1), commit(0))
+    assert found(commit(3), *history) == (1, "")
+    assert found(commit(4, 2), commit(3), *history) == (2, "load2")
+    # Back to before that.
+    assert found(commit(3, operation="RESTORE", version="1"), *history) == (1, "load1")
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked"),
+    [
+        ("DELETE", {"predicate": '["(id = 1)"]'}),
+        ("REPLACE COLUMNS", {}),
+        ("WRITE", {"mode": "Append"}),
+        ("WRITE", {"mode": "Overwrite", "predicate": "(id = 1)"}),
+        ("WRITE", {"mode": "Overwrite", "isDynamicPartitionOverwrite": "true"}),
+    ],
+)
+def test_a_delta_table_of_which_a_part_was_replaced_keeps_its_position(operation, asked):
+    assert found(commit(2, operation=operation, **asked), commit(1, 1), commit(0)) == (1, "load1")
+
+
+def test_a_load_that_overwrites_says_its_own_position():
+    assert found(commit(2, 2, mode="Overwrite"), commit(1, 1), commit(0)) == (2, "load2")
+
+
 def test_names_paths_and_what_a_new_target_becomes():
     assert is_name("lake.shop.`odd/name`") is False
     assert is_name("lake..orders") is False
