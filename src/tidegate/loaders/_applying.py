@@ -183,7 +183,7 @@ class Load:
                     sequence=(since.sequence if since else 0) + 1,
                     load_id=load_id,
                     kind=self.kind,
-                    state={"column": self.column, **batch.state},
+                    state={"column": self.column, **({"type": batch.type} if batch.type else {}), **batch.state},
                     loaded_through=batch.watermark,
                 )
                 if batch.key and records and since is not None:

@@ -33,6 +33,7 @@ class Batch:
         watermark: how far the target is loaded once they are in it, as canonical text.
         gaps: numbers between the last watermark and this one that no row has; None when nobody counted.
         state: what the position keeps beside the watermark.
+        type: Spark's name of the watermark's type; None where it need not be kept.
         load_id: the load's mark, where it was noted before.
     """
 
@@ -41,6 +42,7 @@ class Batch:
     key: tuple[str, ...] = ()
     gaps: int | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
+    type: str | None = None
     load_id: str | None = None
 
 

@@ -60,6 +60,19 @@ class Cursor:
             )
         return cls(column=column, type=found)
 
+    def need_type(self, known: str | None) -> None:
+        """Raises ConfigError when the watermark is a text of another type, in which it means another time.
+
+        Args:
+            known: Spark's name of that type; None of a watermark that does not tell. A number is the same in every one.
+        """
+        if known is not None and known != self.type.spark and self.type.kind not in NUMBERS:
+            raise ConfigError(
+                f"column {self.column!r} is of type {self.type.spark}, and its watermark was written as {known}",
+                hint=f"Read the column as {known}, by `schema=` of the loader or in a view, or load into a new target.",
+                column=self.column,
+            )
+
     @property
     def name(self) -> str:
         """The column, quoted."""

@@ -27,7 +27,10 @@ COLUMNS = {
     "load_id": "string",
     "read_at": "timestamp",
     "source_id": "string",
+    "timestamp_type": "string",
 }
+# What the table of an earlier version lacks.
+LATER = ("source_id", "timestamp_type")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Record:
         start, end: versions of the source; `start` was read before, but for a first read.
         last: the greatest time that was read, as canonical text; None where no time is followed.
         table: the id that Delta gave the source when it was made; None of a read that did not note it.
+        type: Spark's name of the time's type; None as for `table`.
         processed: the rows have arrived.
         stale: nobody ever confirmed them, and they were read again.
     """
@@ -48,6 +52,7 @@ class Record:
     end: int
     last: str | None = None
     table: str | None = None
+    type: str | None = None
     processed: bool = False
     stale: bool = False
 
@@ -74,8 +79,15 @@ class Records:
             return None
         start, end = int(since.state["start"]), int(since.state["version"])
         time_read = since.loaded_through if since.state.get("column") else None
-        table = since.state.get("table")
-        last = Record(load_id=since.load_id, start=start, end=end, last=time_read, table=table, processed=True)
+        last = Record(
+            load_id=since.load_id,
+            start=start,
+            end=end,
+            last=time_read,
+            table=since.state.get("table"),
+            type=since.state.get("type"),
+            processed=True,
+        )
         if all(record.load_id != last.load_id for record in self._all()):
             self.add(last)
         return last
@@ -92,6 +104,7 @@ class Records:
             _text(record.load_id),
             "current_timestamp()",
             _text_or_null(record.table),
+            _text_or_null(record.type),
         )
         self._write(f"INSERT INTO {self._table} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
@@ -105,14 +118,22 @@ class Records:
             columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta")
             return []
-        if "source_id" not in self.spark.table(self._table).columns:  # made by an earlier version
-            self._write(f"ALTER TABLE {self._table} ADD COLUMNS (source_id string)")
-        found = self.spark.sql(
-            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale, source_id "
-            f"FROM {self._table} WHERE table_identifier = {_text(self.identifier)} ORDER BY read_at"
-        ).collect()
+        known = self.spark.table(self._table).columns
+        if lacking := [f"{name} {COLUMNS[name]}" for name in LATER if name not in known]:
+            self._write(f"ALTER TABLE {self._table} ADD COLUMNS ({', '.join(lacking)})")
+        own = f"table_identifier = {_text(self.identifier)}"
+        found = self.spark.sql(f"SELECT * FROM {self._table} WHERE {own} ORDER BY read_at").collect()
         return [
-            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5], table=row[6])
+            Record(
+                load_id=row["load_id"],
+                start=row["start_commit_ver"],
+                end=row["end_commit_ver"],
+                last=row["last_read_timestamp"],
+                table=row["source_id"],
+                type=row["timestamp_type"],
+                processed=row["is_processed"],
+                stale=row["is_stale"],
+            )
             for row in found
         ]
 

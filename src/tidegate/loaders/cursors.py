@@ -62,6 +62,7 @@ class TimestampBasedLoader(IncrementalLoader):
 
         Raises:
             ColumnMissing: the source has no such column, or none is given and none or several could be meant.
+            ConfigError: the column cannot be followed, or its type is another one than at the last load.
             CheckFailed: a row without a time or key, too many rows, a NULL that `not_null` forbids.
             DuplicateKeys: rows of one key and time differ.
             PositionMissing: the target has rows that no load of this name put there.
@@ -153,6 +154,7 @@ def _batches(
     def batch_of(source: DataFrame, since: Position | None, sink: Sink) -> Batch:
         present = sink.read()
         cursor = Cursor.of(column, dict(source.dtypes), kinds)
+        cursor.need_type(since.state.get("type") if since else None)
         need_columns(source, key)
         old = since.loaded_through if since else None
         rows = _without_nulls(source, cursor, on_null)
@@ -169,7 +171,7 @@ def _batches(
         facts = _facts(rows, cursor, old)
         new = cursor.latest(old, facts[1])
         gaps = _gaps(old, facts) if cursor.type.kind in NUMBERS else None
-        return Batch(rows=rows, key=key, watermark=new, gaps=gaps)
+        return Batch(rows=rows, key=key, watermark=new, gaps=gaps, type=cursor.type.spark)
 
     return batch_of
 

@@ -217,7 +217,7 @@ class DeltaLoader:
                 return None
             mark = str(record.end) if self._column is None else record.last
             state = {"start": record.start, "version": record.end, "table": record.table}
-            return Batch(rows=rows, key=self.key, watermark=mark, state=state, load_id=record.load_id)
+            return Batch(rows=rows, key=self.key, watermark=mark, state=state, type=record.type, load_id=record.load_id)
 
         to, kind = self._target_format, self.kind
         load = Load(spark=self.spark, target=self._target, name=self.name, kind=kind, column=self._column, format=to)
@@ -339,6 +339,7 @@ class DeltaTimestampLoader(DeltaLoader):
 
         Raises:
             HistoryGone: the source was recreated since the last read.
+            ConfigError: the column's type is another one than at the last read.
             CheckFailed: a row without a time or key.
             DuplicateKeys: rows of one key and time differ.
         """
@@ -359,6 +360,7 @@ class DeltaTimestampLoader(DeltaLoader):
             self._need_same(source, last, end)
         now = source.at(end)
         cursor = Cursor.of(self._time, dict(now.dtypes), TIMES)
+        cursor.need_type(last.type if last else None)
         need_columns(now, self.key)
         problem = f"a NULL in column {self._time!r}, so no read ever reaches them"
         refuse(now, f"{cursor.name} IS NULL", problem, "Correct them at the source.", column=self._time)
@@ -379,6 +381,7 @@ class DeltaTimestampLoader(DeltaLoader):
             end=end,
             last=cursor.latest(was, found[0]),
             table=source.table(),
+            type=cursor.type.spark,
             processed=last is not None and not found[1],
         )
         if sink is not None and not record.processed:

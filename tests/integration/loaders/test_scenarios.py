@@ -7,7 +7,7 @@ import pytest
 from tidegate.errors import DuplicateKeys, HistoryGone, TidegateError
 from tidegate.loaders import DeltaCDFLoader, DeltaTimestampLoader
 from tidegate.loaders._records import COLUMNS as RECORDED
-from tidegate.loaders._records import Records
+from tidegate.loaders._records import LATER, Records
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -162,7 +162,7 @@ def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
     create(bench, source)
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
     # A metadata table of before, whose read did not note which table it was: it is believed once.
-    known = {name: kind for name, kind in RECORDED.items() if name != "source_id"}
+    known = {name: kind for name, kind in RECORDED.items() if name not in LATER}
     columns = ", ".join(f"{name} {kind}" for name, kind in known.items())
     sql(bench, f"CREATE TABLE delta.`{bench.path('metadata')}` ({columns}) USING delta")
     read = f"'{source}', 0, 1, NULL, true, false, 'before', current_timestamp()"

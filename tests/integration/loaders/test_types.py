@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate.errors import SchemaRefused, TidegateError
-from tidegate.loaders import SequenceBasedLoader
+from tidegate.errors import ConfigError, SchemaRefused, TidegateError
+from tidegate.loaders import DeltaTimestampLoader, SequenceBasedLoader, TimestampBasedLoader
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,3 +42,31 @@ def test_a_folder_takes_no_value_that_its_type_would_shorten(bench):
     assert load("decimal(10,2)") == 1
     with pytest.raises(SchemaRefused, match=r"column 'price' is decimal\(18,4\) now and decimal\(10,2\)"):
         load("decimal(18,4)")
+
+
+def test_a_time_whose_type_changed_is_not_compared_with_the_watermark_of_before(bench):
+    def write(kind, time):
+        rows = bench.spark.sql(f"SELECT 1L AS id, CAST('2025-01-01 {time}' AS {kind}) AS at")
+        rows.write.mode("overwrite").parquet(bench.path("source"))
+        options = {"overwriteSchema": "true"}
+        rows.write.format("delta").mode("overwrite").options(**options).save(bench.path("table"))
+
+    def files():
+        loader = TimestampBasedLoader(bench.spark)
+        return loader.load_incremental(bench.path("source"), bench.path("files"), bench.marks, "at").records
+
+    reader = DeltaTimestampLoader(bench.spark, bench.path("table"), bench.path("noted"), "at")
+
+    def table():
+        goal = bench.path("goal")
+        loader = DeltaTimestampLoader(bench.spark, bench.path("table"), bench.path("noted"), "at", target=goal)
+        return loader.load().records
+
+    write("timestamp_ntz", "15:00:00")
+    assert [files(), table(), reader.read_data().count()] == [1, 1, 1]
+    reader.confirm()
+    # Of New York, so it is 14:00 in UTC, in which the watermark would be read.
+    write("timestamp", "09:00:00")
+    for load in (files, table, reader.read_data):
+        with pytest.raises(ConfigError, match="is of type timestamp, and its watermark was written as timestamp_ntz"):
+            load()

@@ -90,6 +90,16 @@ def test_a_cursor_is_a_column_with_an_order():
         Cursor.of("ID", fields, NUMBERS)
 
 
+def test_a_watermark_is_read_as_the_type_that_it_was_written_in():
+    zoned, number = Cursor(column="at", type=types.TIMESTAMPTZ), Cursor(column="id", type=types.decimal(20, 0))
+    for known in (None, "timestamp"):
+        zoned.need_type(known)
+    number.need_type("int")
+    for known in ("timestamp_ntz", "string", "date"):
+        with pytest.raises(ConfigError, match=f"its watermark was written as {known}"):
+            zoned.need_type(known)
+
+
 def entry(sequence, mark):
     return Entry(sequence=sequence, mark=mark, folders=(mark,), format="csv", schema="id bigint", positions={UID: "{}"})
 
