@@ -28,9 +28,10 @@ COLUMNS = {
     "read_at": "timestamp",
     "source_id": "string",
     "timestamp_type": "string",
+    "end_committed_at": "timestamp",
 }
 # What the table of an earlier version lacks.
-LATER = ("source_id", "timestamp_type")
+LATER = ("source_id", "timestamp_type", "end_committed_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Record:
     Args:
         load_id: the mark of the read, and of the load that it led to.
         start, end: versions of the source; `start` was read before, but for a first read.
+        committed: when the source's version `end` was, in milliseconds; None as for `table`.
         last: the greatest time that was read, as canonical text; None where no time is followed.
         table: the id that Delta gave the source when it was made; None of a read that did not note it.
         type: Spark's name of the time's type; None as for `table`.
@@ -50,6 +52,7 @@ class Record:
     load_id: str
     start: int
     end: int
+    committed: int | None = None
     last: str | None = None
     table: str | None = None
     type: str | None = None
@@ -83,6 +86,7 @@ class Records:
             load_id=since.load_id,
             start=start,
             end=end,
+            committed=since.state.get("committed"),
             last=time_read,
             table=since.state.get("table"),
             type=since.state.get("type"),
@@ -105,6 +109,7 @@ class Records:
             "current_timestamp()",
             _text_or_null(record.table),
             _text_or_null(record.type),
+            "NULL" if record.committed is None else f"timestamp_millis({record.committed})",
         )
         self._write(f"INSERT INTO {self._table} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
@@ -122,12 +127,14 @@ class Records:
         if lacking := [f"{name} {COLUMNS[name]}" for name in LATER if name not in known]:
             self._write(f"ALTER TABLE {self._table} ADD COLUMNS ({', '.join(lacking)})")
         own = f"table_identifier = {_text(self.identifier)}"
-        found = self.spark.sql(f"SELECT * FROM {self._table} WHERE {own} ORDER BY read_at").collect()
+        columns = "*, unix_millis(end_committed_at) AS committed"
+        found = self.spark.sql(f"SELECT {columns} FROM {self._table} WHERE {own} ORDER BY read_at").collect()
         return [
             Record(
                 load_id=row["load_id"],
                 start=row["start_commit_ver"],
                 end=row["end_commit_ver"],
+                committed=row["committed"],
                 last=row["last_read_timestamp"],
                 table=row["source_id"],
                 type=row["timestamp_type"],

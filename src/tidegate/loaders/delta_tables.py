@@ -5,17 +5,14 @@ Rows count as loaded only once the caller confirms them, or the target shows the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Latest
-from tidegate.core.display import counted
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
-from tidegate.errors import ConfigError, DuplicateKeys, HistoryGone
-from tidegate.formats.delta.change_feed import DELETES
+from tidegate.errors import ConfigError, HistoryGone
 from tidegate.loaders._applying import Load, LoadResult
 from tidegate.loaders._batches import (
     Batch,
@@ -29,119 +26,16 @@ from tidegate.loaders._batches import (
     refuse,
 )
 from tidegate.loaders._cursor import TIMES, Cursor
+from tidegate.loaders._delta_source import Source, refuse_several
 from tidegate.loaders._iceberg import target_of
-from tidegate.loaders._places import Place, is_name, need, refuse_relative, short_name
+from tidegate.loaders._places import is_name, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
-from tidegate.spark.dataframe_ops import DELETED, ORDER, RANK, changelog, latest, ranked
-from tidegate.spark.failures import everything, translated
+from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_NO_FEED = re.compile(r"DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_TABLE_FEED_DISABLED|change data was not recorded")
-_NO_HISTORY = re.compile(
-    r"DELTA_(?:VERSION_NOT_FOUND|VERSION_INVALID|LOG_FILE_NOT_FOUND|FILE_NOT_FOUND)|no longer exist"
-)
-
-_REPLACES = re.compile(r"REPLACE|RESTORE|CLONE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A Delta table that rows are read from."""
-
-    spark: SparkSession
-    place: Place
-
-    @classmethod
-    def of(cls, spark: SparkSession, where: str) -> Source:
-        """The Delta table at a path or of a name.
-
-        Raises:
-            ConfigError: it is none, or its path is relative.
-            SourceError: there is nothing.
-        """
-        place = need(spark, where)
-        if place.format != "delta":
-            raise ConfigError(
-                f"{where} is {place.format}, not Delta", hint="Use TimestampBasedLoader, or a Delta table."
-            )
-        return cls(spark=spark, place=refuse_relative(place))
-
-    def version(self) -> int:
-        """The newest version."""
-        return int(self.spark.sql(f"DESCRIBE HISTORY {self.place.sql} LIMIT 1").collect()[0]["version"])
-
-    def table(self) -> str:
-        """The id that Delta gave the table when it was made."""
-        return str(self.spark.sql(f"DESCRIBE DETAIL {self.place.sql}").collect()[0]["id"])
-
-    def replaced(self, table: str, version: int) -> bool:
-        """Whether it is another table than that of the id, and not by a statement after the version.
-
-        `CREATE OR REPLACE` gives the table a new id, too, but its versions go on, and its feed tells what changed.
-        """
-        if table == self.table():
-            return False
-        history = self.spark.sql(f"DESCRIBE HISTORY {self.place.sql}").where(f"version > {version}")
-        return not any(_REPLACES.search(row["operation"]) for row in history.select("operation").collect())
-
-    def at(self, version: int) -> DataFrame:
-        """The rows of a version."""
-        return self.spark.sql(f"SELECT * FROM {self.place.sql} VERSION AS OF {version}")
-
-    def net(self, start: int, end: int, key: tuple[str, ...]) -> DataFrame:
-        """The net change of every key in the versions, both inclusive, from the change data feed.
-
-        Rows: one a key, as the feed leaves it, and `DELETED`. A row whose key was updated is deleted under its old key.
-
-        Raises:
-            HistoryGone: the feed was not on, or its files are gone.
-            DuplicateKeys: more than one row of a key came, equal or not, and did not go.
-        """
-        reader = self.spark.read.option("readChangeFeed", "true")
-        reader = reader.option("startingVersion", str(start)).option("endingVersion", str(end))
-        where = self.place.where
-        try:
-            feed = reader.table(self.place.sql) if self.place.table else reader.format("delta").load(where)
-            rows = changelog(
-                feed, deleted=DELETES, commit="_commit_version", drop=("_commit_version", "_commit_timestamp")
-            )
-            rule = Latest(key=key, order=(ORDER,))
-            need_keys(rows, key)
-            keys = [quote(name) for name in key]
-            refuse_several(rows.selectExpr(*keys, f"CASE WHEN {DELETED} THEN -1 ELSE 1 END AS n"), key)
-            last = ranked(rows, rule, by="rank").where(f"{RANK} = 1 AND NOT {DELETED}")
-            refuse_several(last.selectExpr(*keys, "1 AS n"), key)
-            return latest(rows, rule).drop("_change_type", ORDER)
-        except Exception as error:
-            text = everything(error)
-            if _NO_FEED.search(text) or _NO_HISTORY.search(text):
-                raise HistoryGone(
-                    f"{where} has no change data for its versions {start} to {end}",
-                    hint="Set `delta.enableChangeDataFeed = true` on the source, and load it again into an empty "
-                    "target with another metadata table.",
-                ) from error
-            raise
-
-
-def refuse_several(numbers: DataFrame, key: Sequence[str]) -> None:
-    """Refuses rows of which a source has several of one key: a target has one of each.
-
-    Args:
-        numbers: the columns of the key, and `n`, how many rows of it came (below 0: went).
-
-    Raises:
-        DuplicateKeys: also where these rows are equal.
-    """
-    several = numbers.groupBy(*map(quote, key)).sum("n").where("`sum(n)` > 1").count()
-    if several:
-        raise DuplicateKeys(
-            f"the source has several rows for each of {counted(several, 'key')} ({', '.join(key)}); nothing was loaded",
-            hint="Correct them at the source, or use a `primary_key=` that is unique.",
-        )
 
 
 class DeltaLoader:
@@ -192,7 +86,7 @@ class DeltaLoader:
 
     def _need_same(self, source: Source, last: Record, end: int) -> None:
         """Raises HistoryGone when the source, now at version `end`, is not the table that was read last."""
-        if end < last.end or (last.table is not None and source.replaced(last.table, last.end)):
+        if end < last.end or source.replaced(last):
             raise HistoryGone(
                 f"{self._source} is at version {end} and was read up to {last.end}: it is a different table now",
                 hint="Load it again into an empty target with another metadata table.",
@@ -216,7 +110,12 @@ class DeltaLoader:
             if record.processed:
                 return None
             mark = str(record.end) if self._column is None else record.last
-            state = {"start": record.start, "version": record.end, "table": record.table}
+            state = {
+                "start": record.start,
+                "version": record.end,
+                "committed": record.committed,
+                "table": record.table,
+            }
             return Batch(rows=rows, key=self.key, watermark=mark, state=state, type=record.type, load_id=record.load_id)
 
         to, kind = self._target_format, self.kind
@@ -283,16 +182,18 @@ class DeltaCDFLoader(DeltaLoader):
     def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
         del sink  # whatever it has of a key, this is what becomes of it
         source = Source.of(self.spark, self._source)
-        end, table = source.version(), source.table()
+        (end, committed), table = source.newest(), source.table()
         if last is None:
             rows = source.at(end)
             need_keys(rows, self.key)
             refuse_several(rows.selectExpr(*map(quote, self.key), "1 AS n"), self.key)
-            return marked(rows), Record(load_id=new_load_id(), start=0, end=end, table=table)
+            return marked(rows), Record(load_id=new_load_id(), start=0, end=end, committed=committed, table=table)
         self._need_same(source, last, end)
         same = end == last.end
         rows = marked(source.at(end).limit(0)) if same else source.net(last.end + 1, end, self.key)
-        return rows, Record(load_id=new_load_id(), start=last.end, end=end, table=table, processed=same)
+        return rows, Record(
+            load_id=new_load_id(), start=last.end, end=end, committed=committed, table=table, processed=same
+        )
 
 
 class DeltaTimestampLoader(DeltaLoader):
@@ -355,7 +256,7 @@ class DeltaTimestampLoader(DeltaLoader):
 
     def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
         source = Source.of(self.spark, self._source)
-        end = source.version()
+        end, committed = source.newest()
         if last is not None:
             self._need_same(source, last, end)
         now = source.at(end)
@@ -379,6 +280,7 @@ class DeltaTimestampLoader(DeltaLoader):
             load_id=new_load_id(),
             start=last.end if last else 0,
             end=end,
+            committed=committed,
             last=cursor.latest(was, found[0]),
             table=source.table(),
             type=cursor.type.spark,

@@ -207,6 +207,25 @@ def test_a_source_that_a_statement_replaced_is_followed(bench):
         assert target(bench, goal) == [(1, "a", name)]
 
 
+def test_a_source_that_was_made_again_and_then_replaced_is_not_followed(bench):
+    source, goal = bench.path("source"), bench.path("target")
+
+    def replace(id_col):
+        values = f"SELECT {id_col}L AS id_col, 'a' AS partition_col, 'x' AS value_col"
+        sql(bench, f"CREATE OR REPLACE TABLE delta.`{source}` USING delta {FEED} AS {values}")
+
+    reader = DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col")
+    replace(1)
+    assert (following(bench, source, goal).load().records, reader.read_data().count()) == (1, 1)
+    reader.confirm()
+    shutil.rmtree(source)
+    replace(2)
+    replace(3)
+    for refused in (following(bench, source, goal).load, reader.read_data):
+        with pytest.raises(HistoryGone, match="it is a different table now"):
+            refused()
+
+
 def test_sources_of_one_last_name_share_no_reads(bench):
     for folder, rows in (("one", 2), ("two", 3)):
         source = bench.path(f"{folder}/orders")
