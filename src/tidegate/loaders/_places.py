@@ -24,9 +24,10 @@ FILES = ("parquet", "csv", "json", "orc")
 FORMATS = (*FILES, "delta", "iceberg")
 _SUFFIX = re.compile(r"\.(parquet|csv|json|orc)(?:\.\w+)?$", re.IGNORECASE)
 _MISSING = re.compile(r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException")
-# Spark would cut a time to milliseconds, swallow spaces, and end a row where a text has a line break.
+# Spark would cut a time to milliseconds, and its offset to minutes (before zones there were seconds), swallow spaces,
+# and end a row where a text has a line break. The option `timeZone` would change what names of folders mean, too.
 TEXTS = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 OPTIONS: dict[str, dict[str, str]] = {

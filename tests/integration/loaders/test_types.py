@@ -70,3 +70,16 @@ def test_a_time_whose_type_changed_is_not_compared_with_the_watermark_of_before(
     for load in (files, table, reader.read_data):
         with pytest.raises(ConfigError, match="is of type timestamp, and its watermark was written as timestamp_ntz"):
             load()
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_time_whose_offset_has_seconds_is_kept(bench, kind):
+    times = ("0001-01-02 00:00:00", "1800-01-01 00:00:00", "1883-11-18 12:00:00.000001", "2025-03-09 07:30:00")
+    values = ", ".join(f"(TIMESTAMP '{time}+00:00')" for time in times)
+    rows = bench.spark.sql(f"SELECT unix_micros(at) AS micros, at FROM VALUES {values} AS t(at)")
+    rows.write.parquet(bench.path("source"))
+    loader = SequenceBasedLoader(bench.spark, target_format=kind)  # in New York, 4:56:02 behind UTC before 1883
+    loader.load_incremental(bench.path("source"), bench.path("target"), bench.marks, "micros")
+    found = loader.read(bench.path("target")).selectExpr("micros", "unix_micros(at)").collect()
+    assert len(found) == len(times)
+    assert all(micros == at for micros, at in found)
