@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from tidegate.registry.beginnings import maintenance_failing, unequal
-from tidegate.registry.newest import newest
+from tidegate.registry.newest import newest_good
 from tidegate.registry.recent import compared_whole, nothing_left, renewed
-from tidegate.registry.tables import checksums, object_info, runs, tasks
+from tidegate.registry.tables import checksums, object_info, tasks
 from tidegate.registry.totals import Totals, totals
-from tidegate.registry.values import GOOD, Status
+from tidegate.registry.values import Status
 
 MAINTAIN, MEASURE, REPAIR, ROLLBACK = "maintain", "measure_partition", "repair", "rollback"
 
@@ -50,7 +50,7 @@ class RunFacts:
 
 def facts(connection: Connection) -> dict[str, RunFacts]:
     """Of every stream that the registry knows, by its uid."""
-    sums, last = totals(connection), _last_good(connection)
+    sums, last = totals(connection), newest_good(connection, ("started_ts", "finished_ts", "outcome_payload"))
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
     compared = _last_tasks(connection, MEASURE, compared_whole())
     repaired = _last_tasks(connection, REPAIR, nothing_left())
@@ -96,19 +96,6 @@ def _rolled_back(measured: Any, back: Any) -> bool:
     if back is None or back.task_id < measured.task_id or not measured.result_payload["equal"]:
         return False
     return str(back.result_payload.get("version")) != str(measured.result_payload.get("snapshot"))
-
-
-def _last_good(connection: Connection) -> dict[int, Any]:
-    """By stream its last run that loaded or found nothing new: two looks into an index each."""
-    wanted = ("started_ts", "finished_ts", "outcome_payload")
-    found: dict[int, Any] = {}
-    later = runs.alias()
-    for outcome, other in zip(GOOD, reversed(GOOD), strict=True):
-        # Documents are large: only that of the later of the two is read.
-        of_stream = (later.c.object_id == runs.c.object_id) & (later.c.outcome == other)
-        after = select(later.c.run_id).where(of_stream, later.c.number > runs.c.number).exists()
-        found |= newest(connection, runs.c.number, wanted, of=[runs.c.outcome == outcome], only=[~after])
-    return found
 
 
 def _partitions_created(connection: Connection, last: Mapping[int, Any]) -> dict[int, int]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from tidegate.core.outcome import Result
 from tidegate.registry.beginnings import BAD, failing, quarantined
+from tidegate.registry.newest import newest
 from tidegate.registry.tables import object_info, plans, positions, runs
 
 QUERIES = ("detect", "verify")
@@ -49,7 +50,7 @@ def recent_history(connection: Connection, *, queries: bool, quarantines: Collec
         quarantines: the streams of which also their last quarantined rows are asked for, by uid.
     """
     moved = (runs.c.outcome == Result.LOADED) & (runs.c.row_count > 0)
-    rows_at, failed_at = _newest(connection, moved), _newest(connection, runs.c.outcome.in_(BAD))
+    rows_at, failed_at = _ends(connection, moved), _ends(connection, runs.c.outcome.in_(BAD))
     loads, took = _newest_loads(connection), _query_seconds(connection) if queries else {}
     since = failing(connection)
     found = {}
@@ -72,24 +73,21 @@ def _changes(plan: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     return () if plan.get("create") else tuple(plan.get("evolve") or ())
 
 
-def _newest(connection: Connection, condition: Any) -> dict[int, datetime]:
+def _ends(connection: Connection, condition: ColumnElement[bool]) -> dict[int, datetime]:
     """By stream the end of the last of its runs that fulfil the condition and have ended."""
-    ended = (condition, runs.c.finished_ts.is_not(None))
-    last = select(runs.c.object_id, func.max(runs.c.number).label("number")).where(*ended).group_by(runs.c.object_id)
-    of_last = last.subquery()
-    same = (of_last.c.object_id == runs.c.object_id) & (of_last.c.number == runs.c.number)
-    query = select(runs.c.object_id, runs.c.finished_ts).join(of_last, same)
-    return {row.object_id: row.finished_ts for row in connection.execute(query)}
+    ended = [condition, runs.c.finished_ts.is_not(None)]
+    found = newest(connection, runs.c.number, ("finished_ts",), of=ended)
+    return {number: row.finished_ts for number, row in found.items()}
 
 
 def _newest_loads(connection: Connection) -> dict[int, Any]:
-    newest = (
+    last = (
         select(func.max(positions.c.revision))
         .where(positions.c.object_id == object_info.c.object_id)
         .correlate(object_info)
         .scalar_subquery()
     )
-    same = (positions.c.object_id == object_info.c.object_id) & (positions.c.revision == newest)
+    same = (positions.c.object_id == object_info.c.object_id) & (positions.c.revision == last)
     query = (
         select(positions.c.object_id, positions.c.load_id, positions.c.recorded_ts, plans.c.plan)
         .join(object_info, same)

@@ -16,7 +16,7 @@ from tidegate.core.outcome import Result
 from tidegate.registry import attention, hooks, intervals
 from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
-from tidegate.registry.newest import newest
+from tidegate.registry.newest import newest, newest_good
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
 from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
@@ -155,19 +155,10 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
     ]
 
 
-def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Any]:
-    """By stream the end of its last good run; two looks into an index a stream, however long its history is."""
-    found: dict[int, Row[Any]] = {}
-    for outcome in GOOD:
-        good = newest(
-            connection,
-            runs.c.number,
-            ("number", "finished_ts"),
-            of=[runs.c.outcome == outcome],
-            streams=of_streams,
-        )
-        found |= {key: row for key, row in good.items() if key not in found or found[key].number < row.number}
-    return {key: row.finished_ts for key, row in found.items()}
+def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, datetime]:
+    """By stream the end of its last good run."""
+    found = newest_good(connection, ("finished_ts",), streams=of_streams)
+    return {number: row.finished_ts for number, row in found.items()}
 
 
 def _positions(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Row[Any]]:
