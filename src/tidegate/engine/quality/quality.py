@@ -315,8 +315,10 @@ def _rows_after_write(checked: Checked, plan: LoadPlan, present: DataFrame, coun
                 f"with write: {plan.write.mode} the resulting table is not known then",
                 hint="Remove `unique` and `row_count: {of: table}`, or write to an Iceberg lake.",
             )
-    for removed in (checked.frame, *([checked.deleted_keys.frame] if checked.deleted_keys else ())):
-        now = dataframe_ops.without_keys(now, removed, plan.key) if plan.key else now
+    if plan.key:
+        now = dataframe_ops.without_keys(now, checked.frame, plan.key)
+    if checked.deleted_keys:
+        now = dataframe_ops.without_keys(now, checked.deleted_keys.frame, plan.key)
     return now.unionAll(coming)
 
 
