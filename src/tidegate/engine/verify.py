@@ -187,7 +187,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
     with context.announced_session(journal) as session, stream.source.probe(context.sessions) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         if probe.files is not None:
-            probe.files.ask_anew()
+            probe.files.request_unconditionally()
         comparison.choose_loaded(stream, context, probe, since)
         columns = probe.schema()
         difference = _difference(work, session, level)

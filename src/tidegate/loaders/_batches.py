@@ -33,7 +33,7 @@ class Batch:
         watermark: how far the target is loaded once they are in it, as canonical text.
         gaps: numbers between the last watermark and this one that no row has; None when nobody counted.
         state: what the position keeps beside the watermark.
-        type: Spark's name of the watermark's type; None where it need not be kept.
+        type: Spark's name of the watermark's type, kept beside `state`, but no reason for a commit; None to keep none.
         load_id: the load's mark, where it was noted before.
     """
 

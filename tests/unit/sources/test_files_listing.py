@@ -183,7 +183,7 @@ def test_a_table_of_all_files_is_not_read_while_one_of_them_waits(tmp_path, aske
     assert until is not None
     assert 290 < datetime.fromisoformat(f"{until[1]}+00:00").timestamp() - time.time() <= 300
     with Files(path=f"{tmp_path}/*.csv", columns={"id": "bigint"}).probe() as probe:
-        assert probe.count(Everything()) == 2, "a file that has no final name yet is none of the table"
+        assert probe.count(Everything()) == 2, "a file without its final name does not belong to the table yet"
         assert probe.version()
 
 

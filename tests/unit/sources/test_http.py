@@ -190,10 +190,10 @@ def test_who_compares_a_table_asks_for_the_whole_answer(api, tmp_path):
     api.garages = [{"id": 1}]
     request = Request(url=f"{api.url}/garages", paginator="single_page")
     source, conditions = Http(http=request, stream="s", folder=tmp_path, increments=False), []
-    for anew in (False, False, True, False):
+    for unconditional in (False, False, True, False):
         with source.probe() as probe:
-            if anew:
-                probe.ask_anew()
+            if unconditional:
+                probe.request_unconditionally()
             assert len(probe.listing(None).ready.files) == 1
         conditions.append("If-None-Match" in api.headers_seen[-1])
     assert conditions == [False, True, False, True]

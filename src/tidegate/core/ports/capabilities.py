@@ -117,10 +117,10 @@ class ListedFiles(Protocol):
         """
         return None  # noqa: RET501 - not abstract
 
-    def ask_anew(self) -> None:
-        """Makes an API send all rows that it has, also where it would say that nothing has changed.
+    def request_unconditionally(self) -> None:
+        """Makes later requests to an API unconditional, so that it sends every row instead of "not modified".
 
-        Called before other questions, by who compares a table: what is compared must not be taken for unchanged.
+        Called first by whoever compares a table with the source; nothing to do for files of somebody else.
         """
         return None  # noqa: RET501 - not abstract
 

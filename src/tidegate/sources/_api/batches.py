@@ -81,7 +81,7 @@ class Batches:
     def append(self, table: pa.Table, since: Progress, cursor: str) -> Progress:
         """The next batch; `since` where it is that one again, and another process's where that was first.
 
-        What tells an unchanged answer may change with every answer, as a date does, and makes no other one of it.
+        An answer whose validators alone differ, such as its date, is the same answer.
         """
         made = Progress(batch=since.batch + 1, cursor=cursor, content=digest(table))
         if made.content == since.content and without_validators(cursor) == without_validators(since.cursor or "{}"):

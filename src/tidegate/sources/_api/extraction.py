@@ -73,7 +73,7 @@ class Extraction:
 
 
 def without_validators(state: str) -> str:
-    """What of a state says where the next pass goes on, and not whether the last answer has changed.
+    """A state without its HTTP validators: only the place where the next pass continues.
 
     Example:
         >>> without_validators('{"validators": {"etag": "1"}, "since": 7}')

@@ -58,7 +58,7 @@ class ApiProbe(FilesProbe):
         self._batches = Batches(api.folder, f"{api.identity} of {api.stream}")
         self._batches.prepare()
         self._progress = Progress()
-        self._anew = False
+        self._unconditional = False
         where = Place(text=api.label, store=folder_of(str(api.folder)), pattern=BATCH, depth=0)
         super().__init__(
             where,
@@ -86,9 +86,9 @@ class ApiProbe(FilesProbe):
             self._batches.drop_after(last.batch)
             self._progress = self._next(last)
 
-    def ask_anew(self) -> None:
-        """Asks for the whole answer without what would tell that it is the last one again."""
-        self._anew = True
+    def request_unconditionally(self) -> None:
+        """Leaves out the validators of the last answer (`ETag`, `Last-Modified`)."""
+        self._unconditional = True
 
     def loaded(self, state: Mapping[str, Any]) -> Manifest | None:
         """The answers up to that one, in the order of their loads; None for a state that names none."""
@@ -118,7 +118,7 @@ class ApiProbe(FilesProbe):
     def _whole(self) -> str:
         """The name of the file with all rows that the API has now."""
         newest = self._batches.newest()
-        extraction = self._api.extract(newest[1].cursor if newest and not self._anew else None)
+        extraction = self._api.extract(newest[1].cursor if newest and not self._unconditional else None)
         try:
             table = table_of(extraction.pages(), self._api.types)
         except NotModified:

@@ -51,7 +51,7 @@ def listed(place: Place, settle: timedelta, known: Manifest | None, *, now: Call
 
 
 def refuse_postponed(found: Listing) -> None:
-    """For who reads all files as one table: the rows of those that wait would count as deleted, or never be read.
+    """For whoever reads all files as one table: rows of files that wait would count as deleted, or never be read.
 
     Raises:
         SourceMoved: a file with its final name waits.
