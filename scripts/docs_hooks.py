@@ -1,8 +1,8 @@
 """Hooks of MkDocs that make one set of documents right on GitHub and on the site.
 
 The documents link to each other and to files of the repository as GitHub needs it. Here these files become pages of the
-site, and the links lead there: documents of the repository's root, sources that a document names, and the list of
-decisions. Fences that carry a word for the tests (`python run`) lose it.
+site, and the links lead there: documents of the repository's root, and sources that a document names. Fences that carry
+a word for the tests (`python run`) lose it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """The pages that are not below `docs/`."""
     for uri, name in PAGES.items():
         files.append(File.generated(config, uri, content=_document(name)))
-    listed = "".join(f"- [{_title(DOCS / uri)}]({Path(uri).name})\n" for uri in _decisions()[1:])
-    files.append(File.generated(config, f"{DECISIONS}/index.md", content=f"# Decisions\n\n{listed}"))
     for path in sorted(_linked_sources()):
         page = File.generated(config, _source_uri(path), content=_source_page(path))
         files.append(page)
@@ -93,7 +91,7 @@ def _site_uri(path: Path) -> str | None:
         return own
     if path.is_relative_to(DOCS):
         inner = path.relative_to(DOCS).as_posix()
-        return f"{inner}/index.md" if path.is_dir() else inner
+        return f"{inner}/README.md" if path.is_dir() else inner
     return _source_uri(path)
 
 
@@ -107,11 +105,8 @@ def _tables(text: str) -> str:
 
 
 def _decisions() -> list[str]:
-    return [f"{DECISIONS}/index.md", *(f"{DECISIONS}/{path.name}" for path in sorted((DOCS / DECISIONS).glob("*.md")))]
-
-
-def _title(path: Path) -> str:
-    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    pages = sorted((DOCS / DECISIONS).glob("[0-9]*.md"))
+    return [f"{DECISIONS}/{path.name}" for path in (DOCS / DECISIONS / "README.md", *pages)]
 
 
 def _document(name: str) -> str:

@@ -167,6 +167,16 @@ def test_every_page_is_in_the_navigation_and_in_the_index():
     assert sorted(pages - set(index)) == []
 
 
+def test_every_decision_is_in_the_index_by_its_title():
+    folder = ROOT / "docs/adr"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^- \[(.+)\]\(([\w-]+\.md)\): \S", index, re.MULTILINE)
+    listed = [(name, f"# {title}") for title, name in lines]
+    titles = [(file.name, file.read_text(encoding="utf-8").partition("\n")[0]) for file in folder.glob("[0-9]*.md")]
+    assert sorted(listed) == sorted(titles)
+    assert [name for name, title in titles if not title.startswith(f"# {int(name[:4])}. ")] == []
+
+
 def test_every_command_is_documented():
     text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if not re.search(rf"tidegate {name}\b", text)] == []
