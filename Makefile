@@ -4,15 +4,16 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
 UV = $(or $(shell command -v uv),.tools/bin/uv)
-# Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
-SIDES := -n 2 --dist loadfile
+# Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other. The first files
+# are those that take longest.
+SIDES := -n 2 --dist loadfile --no-loadscope-reorder
 # Bytecode is kept: else each process compiles every test and package that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # The matrix is one file, and each of its tests has a source of its own.
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-full test-faults test-endurance test-servers matrix matrix-sample platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
+.PHONY: help setup demo test test-all test-faults test-endurance matrix platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,14 +27,19 @@ $(READY): pyproject.toml uv.lock scripts/setup.sh
 demo: setup ## the main job on real data, in ./demo
 	@$(BIN)/tidegate demo demo
 
-test: setup services ## the tests that take a few seconds each
-	$(PYTEST) $(SIDES) -m "not slow and not exhaustive and not servers"
+test: setup services ## the product in five minutes: all that needs no Spark, every strategy and writer with it
+	$(PYTEST) $(SIDES) --ignore=tests/docs -m "not slow"
 
-test-slow: setup services ## the tests that take longer than a few seconds each; PART=1/6 for a sixth of them
-	$(PYTEST) $(SIDES) -m "slow and not exhaustive and not servers" $(if $(PART),--part $(PART))
-
-test-full: setup services matrix-sample ## both, with the full samples, and the sample of the matrix
-	$(PYTEST) $(SIDES) -m "not servers" --deselect tests/matrix/test_matrix.py
+# Loads into S3 start a Spark with other jars than the one that all other tests share.
+STORES := tests/integration/stores
+test-all: setup services ## every test; PART=1/3 for a third of them, ONLY=<file, folder or test> for some
+	@sh scripts/services.sh kafka
+ifdef ONLY
+	$(PYTEST) '$(ONLY)'
+else
+	@status=0; for tests in "$(SIDES) --ignore=$(STORES) --ignore=tests/docs" "$(STORES)"; do \
+		$(PYTEST) $$tests $(if $(PART),--part $(PART)) || status=$$?; done; exit $$status
+endif
 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format
 	TIDEGATE_LOADS=1000 $(PYTEST) -s tests/integration/upkeep/test_endurance.py
@@ -48,12 +54,6 @@ test-faults: setup services ## every fault of the matrix and random kills (TIDEG
 	-$(PYTEST) -m servers --junitxml .faults.servers.xml --deselect tests/matrix/test_matrix.py $(FAULTS)
 	PYTHONPATH=tests $(BIN)/python -m faults.page .faults.jsonl docs/reliability.md .faults.xml .faults.servers.xml
 
-# Loads into S3 start a Spark with other jars than the one that all other tests share.
-test-servers: setup services ## the tests that start heavier servers
-	@sh scripts/services.sh kafka
-	$(PYTEST) -m servers --ignore=tests/integration/stores
-	$(PYTEST) -m servers tests/integration/stores
-
 platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert
 	@sh scripts/services.sh s3
 	@PYTHONPATH=tests:examples $(BIN)/python scripts/platform
@@ -63,9 +63,6 @@ matrix: setup services ## every combination over 20,000 random histories, in hou
 	@rm -f .matrix.jsonl
 	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl $(MATRIX) tests/matrix/bounds
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
-
-matrix-sample: setup services ## the same without the combinations that need a heavier server
-	$(MATRIX) -m "not servers"
 
 check: lint types imports ## lint, types and import rules
 

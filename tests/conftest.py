@@ -1,9 +1,12 @@
-"""Fixtures that every suite may ask for; each server starts on first use and ends with the session."""
+"""Fixtures that every suite may ask for, and which tests `make test` and each part of `make test-all` run."""
 
+from collections.abc import Iterator
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
+
+from support.told import told
 
 # Before a test imports them from elsewhere.
 pytest.register_assert_rewrite("unit.registry")
@@ -24,17 +27,37 @@ pytest_plugins = [
 settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
 
+SHARED_OUT = "tests/matrix/"
+"""Below it each test goes to a part of its own; elsewhere the tests of a file share fixtures and stay together."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts of the tests")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if not item.get_closest_marker("smoke") and any(map(item.get_closest_marker, ("spark", "servers"))):
+        item.add_marker("slow")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Samples by names, so that each file, and each kind of a parametrized test, has its share."""
+    """Keeps the part that was asked for, and begins with what takes longest."""
     part, parts = map(int, config.getoption("part").split("/"))
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        (chosen if crc32(item.nodeid.encode()) % parts == part % parts else others).append(item)
+        name = item.nodeid if item.nodeid.startswith(SHARED_OUT) else item.nodeid.partition("::")[0]
+        (chosen if crc32(name.encode()) % parts == part % parts else others).append(item)
     config.hook.pytest_deselected(items=others)
-    items[:] = chosen
+    items[:] = sorted(chosen, key=lambda item: not item.get_closest_marker("smoke"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failure shows what the product did, and how to run the test alone."""
+    report = yield
+    if report.failed:
+        report.sections.append(("alone", f"make test-all ONLY='{item.nodeid}'"))
+        if folder := item.funcargs.get("tmp_path"):
+            report.sections += told(folder)
+    return report

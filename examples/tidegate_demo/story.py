@@ -24,6 +24,7 @@ from tidegate_demo.record import Step, Story
 from tidegate_demo.telling import Teller
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
 MOVING = ("flights", "weather")
@@ -45,7 +46,7 @@ def run(directory: Path, console: Console, *, as_json: bool, quiet: bool) -> int
     story = Story(directory=directory.absolute())
     teller = Teller(console=console, silent=as_json, brief=quiet or as_json)
     teller.opening(directory, again=folder.prepare())
-    _play(folder, data, story, teller)
+    play(folder, data, story, teller)
     if story.problem:
         teller.ended(story.problem)
     else:
@@ -63,11 +64,12 @@ def next_day(directory: Path, console: Console) -> None:
     Teller(console=console).arrivals(airline.next_day(folder.database, flights.data_folder()))
 
 
-def _play(folder: Folder, data: Path, story: Story, teller: Teller) -> None:
+def play(folder: Folder, data: Path, story: Story, teller: Teller, spark: SparkSession | None = None) -> None:
+    """Plays it on the records in `data`, in the session that is given or one of its own."""
     with teller.waiting("writing the source database"):
         story.source_rows = airline.create(folder.database, data)
     teller.source(story.source_rows, folder.database)
-    with Project.load(folder.path) as project:
+    with Project.load(folder.path, spark=spark) as project:
         if not _first_load(project, folder, story, teller):
             return
         story.arrivals = airline.next_day(folder.database, data)

@@ -1,4 +1,4 @@
-"""The shape of the code: sizes, docstrings, public names, nothing of a machine in the tree."""
+"""The shape of the code: docstrings, public names, nothing of a machine in the tree."""
 
 import ast
 import re
@@ -8,6 +8,7 @@ import pytest
 
 import tidegate
 import tidegate_demo
+from support.trees import tree_of
 
 SOURCE = Path(tidegate.__file__).parent
 DEMO = Path(tidegate_demo.__file__).parent
@@ -31,21 +32,8 @@ def tree() -> list[Path]:
     return [path for path in tops + inner if path.suffix in kinds and not {"__pycache__", "out"} & set(path.parts)]
 
 
-def test_files_and_functions_fit_on_a_screen_or_two():
-    long = []
-    for path in FILES:
-        text = path.read_text(encoding="utf-8")
-        long += [name(path)] if len(text.splitlines()) > 400 else []
-        long += [
-            f"{name(path)}: {node.name}"
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno + 1 > 50
-        ]
-    assert not long
-
-
 def test_every_module_says_what_it_is_for():
-    silent = [name(path) for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    silent = [name(path) for path in FILES if not ast.get_docstring(tree_of(path))]
     assert not [each for each in silent if "migrations" not in each]
 
 
@@ -57,7 +45,7 @@ FLAT |= {"AlertRules", "Request"}
 def test_values_have_about_ten_fields():
     wide = set()
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in node.decorator_list):
                 fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
                 fields = [each for each in fields if "ClassVar" not in ast.unparse(each.annotation)]
@@ -75,7 +63,7 @@ BANNED = {
 def test_names_are_words_of_the_field():
     found = []
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             match node:
                 case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.arg(arg=word):
                     pass
@@ -90,9 +78,7 @@ def test_names_are_words_of_the_field():
 def test_packages_only_export():
     allowed = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
     packages = [path for path in FILES if path.name == "__init__.py" and path.parent != SOURCE]
-    made = [
-        name(path) for path in packages for node in ast.parse(path.read_text()).body if not isinstance(node, allowed)
-    ]
+    made = [name(path) for path in packages for node in tree_of(path).body if not isinstance(node, allowed)]
     assert not made
 
 

@@ -8,7 +8,6 @@ share a history, so fewer of them get another one.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -18,20 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from matrix import simulated_tables
-from matrix.groups import DRIVERS, FLAVOURS, Ground, new_url
+from matrix.groups import FLAVOURS
 from matrix.scripts import by_kinds, chosen, script
 from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
-from matrix.sqlserver_logs import sqlserver_logs  # noqa: F401 - the fixture
-from support.kafka import kafka  # noqa: F401 - the fixture
-from support.lake import with_driver
-from support.snowflake import snowflake_server  # noqa: F401 - the fixture
-from support.trino import trino_server  # noqa: F401 - the fixture
 from tidegate.engine.assemble.combinations import combinations
 from tidegate.extras import version
 
-pytest_plugins = ["support.mariadb"]
+pytest_plugins = ["matrix.grounds"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "2"))
 KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "20"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "0"))
@@ -80,35 +73,9 @@ def test_every_combination_is_run_by_one_flavour_of_its_kin():
             assert sorted(shared) == sorted({shape.name for one in flavours for shape in one.shapes(kind, SEED)})
 
 
-@pytest.fixture
-def grounds(request, spark, tmp_path):
-    """New folders, and new databases where a server is needed."""
-    numbers = itertools.count()
-
-    def new(server):
-        folder = tmp_path / str(next(numbers))
-        folder.mkdir()
-        if server is None:
-            return Ground(folder=folder, spark=spark)
-        if server in DRIVERS:
-            with_driver(spark, *DRIVERS[server])
-        found = request.getfixturevalue(server)
-        return Ground(folder=folder, spark=spark, url=new_url(server, found), server=found)
-
-    return new
-
-
-@pytest.fixture
-def simulated(tmp_path_factory, monkeypatch):
-    """Dialects of servers that are simulated; nothing but the program's path changes."""
-    folder = tmp_path_factory.mktemp("dialects")
-    simulated_tables.install(folder)
-    monkeypatch.syspath_prepend(folder)
-
-
 def marks_of(name):
     heavy = FLAVOURS[name].server in ("kafka", "trino_server")
-    return [pytest.mark.exhaustive, *([pytest.mark.servers] if heavy else [])]
+    return [pytest.mark.slow, *([pytest.mark.servers] if heavy else [])]
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ from matrix.bounds.windows import RESULTS, Sample
 
 
 @pytest.fixture(
-    params=[Sample(seconds=2, writers=2), pytest.param(Sample(seconds=30, writers=4), marks=pytest.mark.exhaustive)]
+    params=[Sample(seconds=2, writers=2), pytest.param(Sample(seconds=30, writers=4), marks=pytest.mark.slow)]
 )
 def sample(request) -> Sample:
     return request.param
