@@ -1,7 +1,8 @@
-"""How long is written, and a table of what became of the rows."""
+"""How long is written (`TIDEGATE_MATRIX_SECONDS`), and a table of what became of the rows."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from matrix.bounds.windows import RESULTS, Sample
 
 
-@pytest.fixture(
-    params=[Sample(seconds=2, writers=2), pytest.param(Sample(seconds=30, writers=4), marks=pytest.mark.slow)]
-)
+SECONDS = float(os.environ.get("TIDEGATE_MATRIX_SECONDS", "2"))
+
+
+@pytest.fixture(params=[pytest.param(Sample(seconds=SECONDS, writers=4), marks=pytest.mark.slow)])
 def sample(request) -> Sample:
     return request.param
 

@@ -204,7 +204,6 @@ def scheduler(mariadb: MariadbServer) -> Iterator[None]:
     mariadb.run("SET GLOBAL event_scheduler = OFF")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("scheduler")
 @pytest.mark.parametrize("kind", MARIADB_KINDS)
 def test_mariadb(mariadb: MariadbServer, maria_database: str, kind: str, sample: Sample) -> None:
