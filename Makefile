@@ -61,7 +61,7 @@ platform: setup services ## the platform of examples/parking on real servers, fr
 matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
 	@sh scripts/services.sh kafka
 	@rm -f .matrix.jsonl
-	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_SECONDS=30 $(MATRIX) tests/matrix/bounds
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_EVERY=1 TIDEGATE_MATRIX_SECONDS=30 $(MATRIX) tests/matrix/bounds
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
 
 check: lint types imports ## lint, types and import rules

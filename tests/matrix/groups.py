@@ -10,7 +10,7 @@ from typing import Any
 from matrix import databases, files, lake_tables, logs, simulated_tables, snowflake_tables, topics, trino_tables, views
 from matrix.model import View
 from matrix.play import Place
-from matrix.shapes import Shape, shapes
+from matrix.shapes import OWN_LOGS, Shape, shapes
 from matrix.sqlserver_logs import LoggedTable
 from tidegate.dialects.snowflake import Snowflake
 from tidegate.dialects.sqlserver import SqlServer
@@ -62,6 +62,13 @@ class Flavour:
 
     def __str__(self) -> str:
         return self.name if self.name == self.kin else f"{self.kin}: {self.name}"
+
+    @property
+    def family(self) -> str:
+        """Flavours of one family answer alike, but for what their own tests try: dialects, and formats of events."""
+        if self.source == "change_log" and self.name not in OWN_LOGS:
+            return f"events: {self.name.rpartition(', ')[2]}"
+        return "database" if self.source == "database" and self.kin != "ranges" else self.kin
 
     def shapes(self, table_format: str, seed: int) -> list[Shape]:
         """The shapes that `check` accepts and that are run on it."""

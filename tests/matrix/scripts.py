@@ -20,12 +20,16 @@ FEWER = (Kinds(deletes=False), Kinds(updates=False, deletes=False))
 """For what bears none of the others."""
 
 
-def chosen(flavour: Flavour, table_format: str, seed: int) -> list[Shape]:
-    """The shapes that this flavour runs, of those that its kin share among them."""
-    kin = [other for other in FLAVOURS.values() if other.kin == flavour.kin]
+def chosen(flavour: Flavour, table_format: str, seed: int, *, every_kin: bool = True) -> list[Shape]:
+    """The shapes that this flavour runs, of those that its kin, or its family, share among them."""
+
+    def group(one: Flavour) -> str:
+        return one.kin if every_kin else one.family
+
+    sharing = [other for other in FLAVOURS.values() if group(other) == group(flavour)]
     mine = []
     for shape in flavour.shapes(table_format, seed):
-        able = [other for other in kin if shape in other.shapes(table_format, seed)]
+        able = [other for other in sharing if shape in other.shapes(table_format, seed)]
         if able[(zlib.crc32(shape.name.encode()) + seed) % len(able)] is flavour:
             mine.append(shape)
     return mine
