@@ -212,10 +212,10 @@ def _key(found: Combination, seed: int) -> str | None:
 def shapes(source: str, flavour: str, table_format: str, seed: int) -> tuple[Shape, ...]:
     """Those that `check` accepts for one flavour of a source and one table format."""
     wanted = (source, flavour, table_format)
-    found = (one for one in _every() if (one.source, one.flavour, one.table_format) == wanted)
+    found = (one for one in every() if (one.source, one.flavour, one.table_format) == wanted)
     return tuple(shape for one in found for shape in shapes_of(one, seed))
 
 
 @cache
-def _every() -> tuple[Combination, ...]:
+def every() -> tuple[Combination, ...]:
     return tuple(combinations())

@@ -21,9 +21,8 @@ import pytest
 
 from matrix.groups import FLAVOURS
 from matrix.scripts import by_kinds, chosen, script
-from matrix.shapes import shapes_of
+from matrix.shapes import every, shapes_of
 from matrix.shrink import player, program, shrunk
-from tidegate.engine.assemble.combinations import combinations
 from tidegate.extras import version
 
 pytest_plugins = ["matrix.grounds"]
@@ -50,7 +49,7 @@ def test_every_combination_is_in_the_matrix():
     }
     accepted = {
         (one.source, one.flavour, one.table_format, shape.name)
-        for one in combinations()
+        for one in every()
         for shape in shapes_of(one, SEED)
         if one.source not in AS_PARQUET
     }
@@ -61,7 +60,7 @@ def test_what_is_run_as_parquet_is_accepted_no_further_than_parquet():
     def ways(*sources):
         return {
             (one.strategy, one.method, one.writer, one.deletes, one.keyed)
-            for one in combinations()
+            for one in every()
             if one.source in sources
         }
 

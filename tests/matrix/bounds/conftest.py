@@ -9,7 +9,6 @@ import pytest
 
 from matrix.bounds.windows import RESULTS, Sample
 
-
 SECONDS = float(os.environ.get("TIDEGATE_MATRIX_SECONDS", "2"))
 
 
