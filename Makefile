@@ -38,7 +38,7 @@ ifdef ONLY
 	$(PYTEST) '$(ONLY)'
 else
 	@status=0; for tests in "$(SIDES) --ignore=$(STORES) --ignore=tests/docs" "$(STORES)"; do \
-		$(PYTEST) $$tests $(if $(PART),--part $(PART)) || status=$$?; done; exit $$status
+		$(PYTEST) $$tests $(if $(PART),--part $(PART)) $(if $(MINUTES),--minutes $(MINUTES)) || status=$$?; done; exit $$status
 endif
 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format
