@@ -7,7 +7,7 @@ ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS build
 ARG VERSION=0.1.0.dev0
-ENV SETUPTOOLS_SCM_PRETEND_VERSION_FOR_TIDEGATE=${VERSION} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
+ENV SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
 WORKDIR /src
 COPY scripts/uv.txt scripts/uv.txt
 RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement scripts/uv.txt
