@@ -67,7 +67,8 @@ def test_values_that_no_column_keeps(request, tmp_path, capfd, spark, kind):
     for (name, (declared, _, secret)), outcome in zip(poisons.items(), said.document["streams"], strict=True):
         assert outcome["error"], name
         assert outcome["error"]["code"] == "schema_refused", (name, outcome["error"])
-        assert repr(declared.split()[0]) in outcome["error"]["message"], (name, outcome["error"])
+        wanted = "not UTF-8" if "UTF-8" in name else repr(declared.split()[0])
+        assert wanted in outcome["error"]["message"], (name, outcome["error"])
         assert secret not in outcome["error"]["message"] + outcome["error"]["hint"], name
     tidegate("run", tables[0]).refuses("schema_refused", 4, repr(next(iter(poisons.values()))[0].split()[0]))
     kept = tidegate("history", tables[0], "--json").out + tidegate("tasks", "--json").out

@@ -119,6 +119,7 @@ def test_what_a_loaded_table_survives(tidegate, workspace, shop, spark):
     tidegate("run").refuses("write", 1, "warehouse", "tidegate doctor")
     warehouse.unlink()
     assert tidegate("run").exit_code == 0
+    before = workspace.snapshots("shop.orders")
 
     shop.sql("create table others as select * from orders")
     others = {"others": {**ORDERS, "source": {"connection": "shop", "table": "others"}}}
@@ -138,7 +139,8 @@ def test_what_a_loaded_table_survives(tidegate, workspace, shop, spark):
     assert tidegate("state", "repair").exit_code == 0
     with closing(sqlite3.connect(registry)) as database:
         assert database.execute("select sequence from positions").fetchall() == [(1,)]
-    assert (workspace.snapshots("shop.orders"), set(workspace.table("shop.orders").metadata.refs)) == (1, {"main"})
+    assert workspace.snapshots("shop.orders") == before
+    assert set(workspace.table("shop.orders").metadata.refs) == {"main"}
     shop.sql("insert into orders values (4, 'four')")
     (outcome,) = tidegate("run", "--json").document["streams"]
     assert (outcome["outcome"], outcome["rows_inserted"], outcome["position"]["sequence"]) == ("loaded", 1, 2)

@@ -263,3 +263,12 @@ def test_a_channel_that_is_switched_off_is_no_error(folder, tidegate):
         said = tidegate(*words)
         assert (said.exit_code, "TIDEGATE_TEST_MAIL" in said.err) == (1, True)
     assert "chat: switched off" in tidegate("alerts", "test").out
+
+
+def test_a_demo_in_a_folder_of_somebody_else_is_a_usage_error(tidegate, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    done = tidegate("demo", str(folder), "--json")
+    assert (done.exit_code, done.document["error"]["code"]) == (2, "config")
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
