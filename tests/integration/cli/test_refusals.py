@@ -1,5 +1,6 @@
 """What cannot be done is refused: one error, its code, what repairs it, and nothing is harmed."""
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -121,11 +122,12 @@ def test_what_a_loaded_table_survives(tidegate, workspace, shop, spark):
     assert tidegate("run").exit_code == 0
     before = workspace.snapshots("shop.orders")
 
-    shop.sql("create table others as select * from orders")
-    others = {"others": {**ORDERS, "source": {"connection": "shop", "table": "others"}}}
-    workspace.write(others, connections={"shop": {"url": shop.url}})
-    renamed = ["was the stream renamed?", "uid:", "another target"]
+    workspace.write({"sales": ORDERS}, connections={"shop": {"url": shop.url}})
+    renamed = ["was loaded by stream 'orders'", "was the stream renamed?", "uid:", "another target"]
     both(tidegate, "run", code="position_missing", exit_code=4, wanted=renamed)
+    uid = re.search(r"`uid: (\S+)`", tidegate("plan", "sales", "--json").error["hint"])[1]
+    workspace.write({"sales": {**ORDERS, "uid": uid}}, connections={"shop": {"url": shop.url}})
+    assert tidegate("plan", "--json").document["streams"][0]["outcome"] == "unchanged"
     workspace.write({"orders": ORDERS}, connections={"shop": {"url": shop.url}})
 
     shutil.move(warehouse, aside)
