@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 from integration.cli.terminal import Terminal
+from support.lake_servers import free_port
+from support.listening import listening
 from support.workspace import SqliteShop, Workspace
 from tidegate.service import wire
 from tidegate.service.place import Place
@@ -24,6 +26,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the service needs Linux"),
 ]
 TIDEGATE = [sys.executable, "-m", "tidegate"]
+PORT = free_port()
 
 
 class Site:
@@ -123,10 +126,25 @@ def site(tmp_path):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    found = Site(tmp_path_factory.mktemp("shared")).serve("--no-schedule")
+    found = Site(tmp_path_factory.mktemp("shared")).serve("--no-schedule", "--port", str(PORT))
     found.loads()
     yield found
     found.end()
+
+
+def test_nothing_can_be_reached_from_another_machine(shared, spark):
+    """Neither the dashboard nor gateway, RPC and blocks of Spark, which wants to hear its secret from others here."""
+    assert spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().securityManager().isAuthenticationEnabled()
+    found = listening(shared.service.pid)
+    assert ("127.0.0.1", PORT) in found
+    assert len(found) >= 4
+    assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
+    with (
+        socket.create_server(("0.0.0.0", 0)) as open_to_all,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) as own,
+    ):
+        seen = listening(os.getpid())  # a check that cannot fail would prove nothing
+        assert {("0.0.0.0", open_to_all.getsockname()[1]), ("::1", own.getsockname()[1])} <= seen
 
 
 @pytest.fixture
@@ -324,3 +342,32 @@ def test_spark_and_service_last_as_long_as_the_project_says(site):
     site.loads()
     site.until(socket_file.exists)
     site.until(lambda: not socket_file.exists())
+
+
+CODE = {"spark.hadoop.fs.odd.impl": "org.example.OddFileSystem"}
+
+
+def refused(said):
+    code, _, err = said
+    return code == 2 and all(text in err for text in ("error[config]", "--trust-project", next(iter(CODE))))
+
+
+def test_a_command_is_trusted_by_its_own_flag(site, monkeypatch):
+    """Also where a service runs it, whomever that trusts; a service itself wants the flag, too."""
+    monkeypatch.delenv("TIDEGATE_TRUST_PROJECT", raising=False)
+    code = {"master": "local[1]", "conf": {"spark.driver.memory": "1g", **CODE}}
+    site.serve("--no-http", "--no-schedule")
+    site.write(spark=code)
+    assert site.run("run", "--trust-project")[0] == 0
+    site.end()
+    assert refused(site.run("serve", "--no-http"))
+    site.serve("--no-http", "--no-schedule", "--trust-project")
+    served = site.run("run")
+    assert refused(served)
+    assert served[2] == site.run("run", "--local")[2]
+    (site.folder / ".env").write_text("TIDEGATE_TRUST_PROJECT=1\n")
+    assert refused(site.run("run")), "the project would trust itself"
+    (site.folder / ".env").unlink()
+    site.change()
+    monkeypatch.setenv("TIDEGATE_TRUST_PROJECT", "1")
+    site.loads()

@@ -6,9 +6,6 @@ below its own table alone.
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 import uuid
 
@@ -219,39 +216,6 @@ def test_keys_that_end_while_rows_are_written(workspace, shop, catalog, vending,
     assert json.loads(again.stdout)["streams"][0]["error"] is None
     assert rows(catalog) == of(shop)
     says_no_secret(tmp_path, workspace, done, again)
-
-
-def test_a_load_is_killed_while_rows_are_written(workspace, shop, catalog, door, s3_server):
-    assert workspace.cli("run").returncode == 0
-    before = rows(catalog)
-    change(shop, "sqlite")
-    killed = []
-
-    def kill(request):
-        if request.method == "PUT" and "/data/" in request.path and not killed:
-            killed.append(process.kill())
-
-    door.then = kill
-    command = [sys.executable, "-m", "tidegate", "run", "--project", str(workspace.folder)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        assert process.wait(timeout=240) == -signal.SIGKILL
-    assert killed
-    with RestCatalog("lake", **{name: value for name, value in catalog.items() if name != "type"}) as found:
-        table = found.load_table(("shop", "orders"))
-        assert len(table.metadata.refs) == 2, "the branch of the load that was killed"
-        assert table.scan().to_arrow().num_rows == len(before)
-    told = json.loads(workspace.cli("run", "--json").stdout)["streams"][0]
-    assert (told["error"], told["outcome"], told["verified"]) == (None, "loaded", True)
-    assert rows(catalog) == of(shop)
-
-    # A file of the table that is gone is named.
-    files = list((s3_server.folder / "vended").rglob("data/*.parquet"))
-    for file in files:
-        file.unlink()
-    shop.sql("update orders set amount = 'again', updated_at = '2025-03-01' where id = 7")
-    (told,) = json.loads(workspace.cli("run", "--json").stdout)["streams"]
-    assert told["error"]["code"] == "table_damaged", told["error"]
-    assert any(each.name in told["error"]["message"] for each in files)
 
 
 def test_no_key_leaves_the_project(workspace, shop, tmp_path, door):
