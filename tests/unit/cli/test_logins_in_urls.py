@@ -37,7 +37,8 @@ def shown(said) -> str:
         (TABLE, f"    owner: &{SECRET} [a, *{SECRET}x]"),
     ],
 )
-def test_a_password_in_the_project(tidegate, tmp_path, source, more):
+def test_a_password_in_the_project(tidegate, tmp_path, monkeypatch, source, more):
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     (tmp_path / "tidegate.yaml").write_text(PROJECT.format(source=source, more=more))
     for words in (("check",), ("check", "--json"), ("plan", "--log-level", "debug"), ("doctor",), ("status", "--json")):
         assert SECRET not in shown(tidegate(*words)), words
