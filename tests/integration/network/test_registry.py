@@ -19,13 +19,15 @@ from tidegate.registry import stalls
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
+DURABLE = {"synchronous_commit": "on"}
+"""Else a server that is killed forgets which leases have ended."""
 STAGES = [*((stage, Moment.START) for stage in Stage), (Stage.ADVANCE, Moment.PUBLISHED), (Stage.ADVANCE, Moment.DONE)]
 
 
 @pytest.fixture
 def server():
     """A server of its own, which a test may kill."""
-    made = PostgresServer.new()
+    made = PostgresServer.new(**DURABLE)
     yield made
     made.drop()
 
@@ -68,7 +70,7 @@ def test_the_registry_is_killed_or_stands_still(project, server, shop, spark, mo
     for stage in (Stage.DETECT, Stage.WRITE, Stage.ADVANCE):
         shop.add()
         lost(run(workspace, spark, on_event=at(stage, Moment.START, server.stop)))
-        server.start()
+        server.start(**DURABLE)
         settled(workspace, spark, shop)
 
     # For a while in each stage: it is waited for, and no lease is lost by it.
