@@ -102,26 +102,15 @@ def test_ordinary_settings_need_no_flag(tmp_path):
     assert from_dict(project(spark={"conf": ordinary}), tmp_path, environ={}).spark.conf
 
 
-@pytest.mark.parametrize(
-    "catalog",
-    [
-        {"io-impl": "x.Y"},
-        {"catalog-impl": "x.Y"},
-        {"py-io-impl": "os.system"},
-        {"py-catalog-impl": "os.system"},
-        {"client.factory": "x.Y"},
-        {"client.credentials-provider": "x.Y"},
-        {"s3.client-factory-impl": "x.Y"},
-        {"rest.auth.type": "x.Y"},
-        {"rest-metrics-reporter": "x.Y"},
-        {"metrics-reporter-impl": "x.Y"},
-        {"table-default.write.location-provider.impl": "x.Y"},
-        {"jdbc.socketFactory": "x.Y"},
-        {"header.x": "org.evil.Code"},
-    ],
-)
-def test_a_catalogs_option_that_names_code_is_refused(tmp_path, catalog):
-    lake = {"lake": {"catalog": {"type": "rest", "uri": "https://x", **catalog}}}
+CODE_OF_CATALOGS = """
+io-impl catalog-impl py-io-impl py-catalog-impl client.factory client.credentials-provider s3.client-factory-impl
+rest.auth.type rest-metrics-reporter metrics-reporter-impl table-default.write.location-provider.impl jdbc.socketFactory
+"""
+
+
+@pytest.mark.parametrize("option", [*CODE_OF_CATALOGS.split(), "header.x"])
+def test_a_catalogs_option_that_names_code_is_refused(tmp_path, option):
+    lake = {"lake": {"catalog": {"type": "rest", "uri": "https://x", option: "org.evil.Code"}}}
     assert "known to run no code" in refused(tmp_path, project(lakes=lake))
 
 
