@@ -38,12 +38,15 @@ def last_runs(tidegate) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(("number", "stage"), [(signal.SIGTERM, ": plan "), (signal.SIGINT, ": check ")])
-def test_loads_side_by_side_end_at_once_and_leave_nothing_half_done(number, stage, project, tidegate):
+@pytest.mark.parametrize(
+    ("number", "stages"),
+    [(signal.SIGTERM, [": plan ", ": plan "]), (signal.SIGINT, [": plan ", ": plan ", ": check "])],
+)
+def test_loads_side_by_side_end_at_once_and_leave_nothing_half_done(number, stages, project, tidegate):
     """While Spark starts, or in the middle of a write."""
     process = tidegate.start("run", "--parallel", "2")
-    process.reach(stage)
-    process.reach(stage)
+    for stage in stages:
+        process.reach(stage)
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does it: to everybody
     else:
