@@ -38,10 +38,10 @@ def last_runs(tidegate) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("number", "stages"),
-    [(signal.SIGTERM, [": plan ", ": plan "]), (signal.SIGINT, [": plan ", ": plan ", ": check "])],
-)
+PLANNED = [": plan ", ": plan "]
+
+
+@pytest.mark.parametrize(("number", "stages"), [(signal.SIGTERM, PLANNED), (signal.SIGINT, [*PLANNED, ": check "])])
 def test_loads_side_by_side_end_at_once_and_leave_nothing_half_done(number, stages, project, tidegate):
     """While Spark starts, or in the middle of a write."""
     process = tidegate.start("run", "--parallel", "2")
