@@ -38,6 +38,7 @@ def lost(outcome, *, end=""):
     assert outcome.error.message.endswith(end)
 
 
+@pytest.mark.timeout(600)
 def test_the_registry_cannot_be_reached(project, postgres, shop, network, spark):
     """Nor does another runner, whose network is well, take a stream over while its lease lasts."""
     url = postgres.create_database()
@@ -65,6 +66,7 @@ def test_the_registry_cannot_be_reached(project, postgres, shop, network, spark)
     settled(workspace, spark, shop)
 
 
+@pytest.mark.timeout(600)
 def test_the_registry_is_killed_or_stands_still(project, server, shop, spark, monkeypatch):
     workspace = project(spark, shop, connection=shop.url, registry=server.url())
     for stage in (Stage.DETECT, Stage.WRITE, Stage.ADVANCE):
@@ -90,15 +92,14 @@ def test_the_registry_is_killed_or_stands_still(project, server, shop, spark, mo
 
     # For longer than anybody waits.
     monkeypatch.setattr(stalls.WatchfulConnection, "patience", 2)
-    for stage in (Stage.READ, Stage.ADVANCE):
-        shop.add()
-        stopped = []
-        stop = at(stage, Moment.START, lambda pids=stopped: pids.extend(send(signal.SIGSTOP, processes(server))))
-        try:
-            lost(run(workspace, spark, on_event=stop), end="does not answer")
-        finally:
-            send(signal.SIGCONT, stopped)
-        settled(workspace, spark, shop)
+    shop.add()
+    stopped = []
+    stop = at(Stage.ADVANCE, Moment.START, lambda: stopped.extend(send(signal.SIGSTOP, processes(server))))
+    try:
+        lost(run(workspace, spark, on_event=stop), end="does not answer")
+    finally:
+        send(signal.SIGCONT, stopped)
+    settled(workspace, spark, shop)
 
 
 def test_a_connection_gives_up_a_server_that_stands_still_and_no_other(server):
