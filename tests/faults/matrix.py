@@ -93,7 +93,7 @@ FAULTS = (
         tests=(
             "tests/property/test_event_histories.py",
             "tests/property/test_transactions.py",
-            "tests/integration/log/test_random_event_histories.py",
+            "tests/integration/log/test_event_history.py",
             "tests/integration/log/test_change_log.py",
         ),
     ),
@@ -136,7 +136,7 @@ FAULTS = (
             "tests/integration/cli/test_poison.py",
             "tests/integration/files/test_formats.py",
             "tests/integration/log/test_extreme_events.py",
-            "tests/integration/quality/test_quarantine_histories.py",
+            "tests/integration/quality/test_quarantine.py",
         ),
     ),
     Fault(number=13, what="hostile names", tests=("tests/integration/cli/test_odd_names.py",)),
@@ -175,7 +175,7 @@ FAULTS = (
     Fault(
         number=19,
         what="random histories of changes, loads, crashes, foreign commits and maintenance",
-        tests=("tests/property/test_histories.py", "tests/property/test_partitions.py", "tests/matrix/test_matrix.py"),
+        tests=("tests/property/test_histories.py", "tests/matrix/test_matrix.py"),
     ),
     Fault(
         number=20,

@@ -1,13 +1,16 @@
-"""How connectors may be told to write numbers, times and bytes: each value is read exactly, or its event is refused."""
+"""How connectors may be told to write numbers, times and bytes: each value is read exactly, or its event is refused.
+
+Every mode has a column of its own, and every value an event of its own, so all of them are one batch of Spark.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +19,9 @@ from support.envelopes import columns, told
 from tidegate.core.log import REFUSED, Message
 from tidegate.core.schema import BIGINT, BINARY, DATE, DOUBLE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, Type, decimal
 from tidegate.envelopes.debezium import Debezium
-from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark]
 
@@ -24,6 +29,7 @@ UNFIT = object()
 """A value whose event is refused."""
 CONNECT = "org.apache.kafka.connect.data"
 NOON = 12 * 3_600 * 1_000_000
+DIGITS = Decimal("1234567890123456789012345678.0123456789")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,14 @@ MODES = {
         values=[
             (unscaled(Decimal("-922337203685477.5808"), 4), Decimal("-922337203685477.5808")),
             ("AQ==", Decimal("0.0001")),
+        ],
+    ),
+    "decimal, precise": Mode(
+        field=number(38, 10),
+        type=decimal(38, 10),
+        values=[
+            (unscaled(DIGITS, 10), DIGITS),
+            (unscaled(DIGITS.copy_negate(), 10), DIGITS.copy_negate()),
         ],
     ),
     "decimal, string": Mode(
@@ -123,7 +137,20 @@ MODES = {
         type=decimal(20, 0),
         values=[(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)],
     ),
+    "bigint unsigned, precise": Mode(
+        field=number(20, 0), type=decimal(20, 0), values=[(unscaled(Decimal(2**64 - 1), 0), Decimal(2**64 - 1))]
+    ),
     # time.precision.mode
+    "timestamp, adaptive": Mode(
+        field=debezium("int64", "time.MicroTimestamp"),
+        type=TIMESTAMP,
+        values=[
+            (-62_135_596_799_999_999, "0001-01-01 00:00:00.000001"),
+            (-1, "1969-12-31 23:59:59.999999"),
+            (253_402_300_799_999_999, "9999-12-31 23:59:59.999999"),
+            (253_402_300_800_000_000, UNFIT),
+        ],
+    ),
     "date, connect": Mode(
         field={"type": "int32", "name": f"{CONNECT}.Date"},
         type=DATE,
@@ -192,34 +219,6 @@ MODES = {
 }
 
 
-def messages(mode: Mode, *, carried: bool = True) -> list[Any]:
-    """Messages of one column beside the key."""
-    fields = [{"type": "int64", "field": "id"}, {**mode.field, "optional": True, "field": "v"}]
-    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
-    found = []
-    for place, (written, _) in enumerate(mode.values, 1):
-        source = {"connector": "mysql", "db": "shop", "table": "orders", "file": "b.000001", "pos": place, "row": 0}
-        payload = {"before": None, "after": {"id": place, "v": written}, "source": source, "op": "c"}
-        found.append((None, {"schema": schema, "payload": payload} if carried else payload))
-    return found
-
-
-def read(events: Sequence[dict[str, Any]]) -> list[Any]:
-    return [UNFIT if event[REFUSED] is not None else columns(event)["v"] for event in events]
-
-
-@pytest.mark.parametrize("name", MODES)
-def test_a_value_is_read_exactly_or_refused(session, name):
-    mode = MODES[name]
-    envelope = Debezium(columns={"v": mode.stated} if mode.stated else {})
-    written = messages(mode)
-    found = envelope.schema([Message(key=None, value=json.dumps(value).encode()) for _, value in written])
-    column = found.find("v")
-    assert column is not None
-    assert column.type == mode.type
-    assert read(told(session, envelope, written)) == [value for _, value in mode.values]
-
-
 WAYS = {
     "decimal(19,4) as bytes": "money, precise",
     "decimal(10,2) as string": "decimal, string, stated",
@@ -236,15 +235,42 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("stated", WAYS)
-def test_a_value_without_a_schema_is_read_as_it_is_stated(session, stated):
-    mode = MODES[WAYS[stated]]
-    envelope = Debezium(columns={"id": "bigint", "v": stated})
-    assert read(told(session, envelope, messages(mode, carried=False))) == [value for _, value in mode.values]
+def messages(names: Iterable[str], *, carried: bool) -> tuple[list[Any], dict[str, list[Any]]]:
+    """One message for each value of these modes, with its schema or without, and the values that are read of each."""
+    names = list(names)
+    fields = [{"type": "int64", "field": "id"}]
+    fields += [{**MODES[name].field, "optional": True, "field": name} for name in names]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    found: list[Any] = []
+    for name in names:
+        for written, _ in MODES[name].values:
+            place = {"file": "b.000001", "pos": len(found), "row": 0}
+            source = {"connector": "mysql", "db": "shop", "table": "orders", **place}
+            after = {"id": len(found), **dict.fromkeys(names), name: written}
+            payload = {"before": None, "after": after, "source": source, "op": "c"}
+            found.append((None, {"schema": schema, "payload": payload} if carried else payload))
+    return found, {name: [value for _, value in MODES[name].values] for name in names}
 
 
-@pytest.mark.parametrize("word", ["decimal(10,2)", "timestamp", "time", "binary"])
-def test_a_type_that_may_be_written_in_several_ways_needs_one_stated(word):
-    message = Message(key=None, value=json.dumps(messages(MODES["money, precise"], carried=False)[0][1]).encode())
-    with pytest.raises(ConfigError, match="may be encoded as"):
-        Debezium(columns={"id": "bigint", "v": word}).schema([message])
+def read(session: SparkSession, envelope: Debezium, names: Iterable[str], written: list[Any]) -> dict[str, list[Any]]:
+    events = iter(told(session, envelope, written))
+    return {
+        name: [UNFIT if event[REFUSED] is not None else columns(event)[name] for _, event in zip(values, events)]
+        for name, values in ((name, MODES[name].values) for name in names)
+    }
+
+
+def test_a_value_is_read_exactly_or_refused(session):
+    envelope = Debezium(columns={name: mode.stated for name, mode in MODES.items() if mode.stated})
+    written, expected = messages(MODES, carried=True)
+    found = envelope.schema([Message(key=None, value=json.dumps(written[0][1]).encode())])
+    assert {column.name: column.type for column in found if column.name != "id"} == {
+        name: mode.type for name, mode in MODES.items()
+    }
+    assert read(session, envelope, MODES, written) == expected
+
+
+def test_a_value_without_a_schema_is_read_as_it_is_stated(session):
+    envelope = Debezium(columns={"id": "bigint", **{name: way for way, name in WAYS.items()}})
+    written, expected = messages(WAYS.values(), carried=False)
+    assert read(session, envelope, WAYS.values(), written) == expected
