@@ -254,10 +254,11 @@ def messages(names: Iterable[str], *, carried: bool) -> tuple[list[Any], dict[st
 
 def read(session: SparkSession, envelope: Debezium, names: Iterable[str], written: list[Any]) -> dict[str, list[Any]]:
     events = iter(told(session, envelope, written))
-    return {
-        name: [UNFIT if event[REFUSED] is not None else columns(event)[name] for _, event in zip(values, events)]
-        for name, values in ((name, MODES[name].values) for name in names)
-    }
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        of_mode = [next(events) for _ in MODES[name].values]
+        found[name] = [UNFIT if event[REFUSED] is not None else columns(event)[name] for event in of_mode]
+    return found
 
 
 def test_a_value_is_read_exactly_or_refused(session):
@@ -271,6 +272,6 @@ def test_a_value_is_read_exactly_or_refused(session):
 
 
 def test_a_value_without_a_schema_is_read_as_it_is_stated(session):
-    envelope = Debezium(columns={"id": "bigint", **{name: way for way, name in WAYS.items()}})
+    envelope = Debezium(columns={"id": "bigint"} | {name: way for way, name in WAYS.items()})
     written, expected = messages(WAYS.values(), carried=False)
     assert read(session, envelope, WAYS.values(), written) == expected
