@@ -32,7 +32,7 @@ from tidegate.spark import validation
 from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.validation import Condition
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 STAMP = ("7L", "'load'", "TIMESTAMP '2025-01-01 00:00:00+00:00'")
 KINDS = {
