@@ -13,7 +13,7 @@ from tidegate.loaders import (
 )
 from tidegate.loaders._selftest import SelfTest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 EVENTS = "id bigint, name string, age int, operation string, sequence_num bigint"
 

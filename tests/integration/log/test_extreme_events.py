@@ -68,7 +68,7 @@ def test_an_event_is_as_long_as_it_is(tmp_path):
         (tmp_path / "events" / f"{kind}.json").write_text(json.dumps(event) + "\n", encoding="utf-8")
     workspace = Workspace(folder=tmp_path)
     workspace.write(streams, connections={}, spark={"conf": {**QUICK, "spark.driver.memory": "4g"}})
-    done = workspace.cli("run", "--parallel", "1")
+    done = workspace.cli("run")
     assert done.returncode == 0, done.stderr
     for kind in EVENTS:
         (row,) = workspace.rows(f"shop.{kind}")

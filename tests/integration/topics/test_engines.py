@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -182,23 +181,3 @@ def test_an_event_without_its_place_is_refused(session):
         session, Debezium(columns={"id": "int"}), [(None, bare(source=each, after={"id": 1})) for each in places]
     )
     assert [event[REFUSED] for event in found] == [None, LOST, LOST] * 3
-
-
-@pytest.mark.servers
-@pytest.mark.timeout(600)
-def test_a_collection_through_a_topic(topics):
-    """Documents that are inserted, replaced and deleted, all of them twice, in two loads of one table."""
-    chance = random.Random(3)
-    topic, state, sent = topics.kafka.create_topic(), {}, []
-    stream = topics.stream(topic, verify="moved")
-    for number in range(300):
-        id_ = chance.choice(("1", '"1"', OID, '{"a": 1,"b": 2}', '{"b": 2,"a": 1}'))
-        document = f'{{"_id": {id_},"n": {number}.0}}' if id_ not in state or chance.random() < 0.7 else None
-        op = "d" if document is None else "u" if id_ in state else "c"
-        sent.append((key(id_), change(op, document, 1_000 + number // 3, number)))
-        state = {**state, id_: document}
-        state = {name: each for name, each in state.items() if each is not None}
-        if number in (149, 299):
-            topics.kafka.send(topic, *sent, *sent[-40:])
-            topics.loaded(stream)
-            assert topics.rows(stream) == sorted(state.items())

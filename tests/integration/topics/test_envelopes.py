@@ -21,7 +21,6 @@ from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 pytestmark = [pytest.mark.spark]
 
 
-@pytest.mark.slow
 def test_postgresql_with_every_type(session):
     toast = json.loads(golden("postgresql")[0][1])
     toast["payload"]["op"] = "u"
@@ -82,7 +81,6 @@ def test_postgresql_with_every_type(session):
     assert (unlogged["tx"], unlogged["ai"], unlogged["vc"], unlogged[REFUSED]) == (None, None, "x", None)
 
 
-@pytest.mark.slow
 def test_mariadb(session):
     snapshot, gone, came = told(session, Debezium(table="test_0.t"), golden("mariadb"))
     expected = {
@@ -289,7 +287,6 @@ def test_a_field_that_is_no_column_is_never_left_out_in_silence(session, flat):
     assert [event[REFUSED] for event in told(session, envelope, [(None, each) for each in messages])] == [None] * 5
 
 
-@pytest.mark.slow
 def test_avro_by_the_schemas_of_a_registry(session):
     source = {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
         {"name": "connector", "type": "string"}, {"name": "sequence", "type": ["null", "string"]}]}}  # fmt: skip
