@@ -37,7 +37,6 @@ def both(spark, path, *, values=True, **options):
         return LogProbe(log, None).read_twice(spark, parts, values=values)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_two_readers_agree_on_every_format(spark, tmp_path, kind):
     stated = {"columns": TYPES} if kind in ("csv", "json") else {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
+from integration.topics.conftest import until
 
 pytest_plugins = ["support.mariadb"]
 
@@ -84,11 +85,8 @@ def test_mariadb_to_the_lake_through_debezium(topics, connect, mariadb, maria_da
     }
     connect.start(prefix, config)
     try:
-        deadline = time.monotonic() + 120
         with writing(mariadb, maria_database, seed) as written:
-            while f"{prefix}.transaction" not in topics.kafka.topics():
-                assert time.monotonic() < deadline, "no transaction is told"
-                time.sleep(0.2)
+            until(lambda: f"{prefix}.transaction" in topics.kafka.topics(), "no transaction is told")
             stream = topics.stream(
                 topic,
                 source={"transactions": f"{prefix}.transaction", "database": "shop", "table": "orders"},
@@ -100,16 +98,14 @@ def test_mariadb_to_the_lake_through_debezium(topics, connect, mariadb, maria_da
             connect.start(prefix, config)
             topics.loaded(stream)
         assert written[0] > 50
-        deadline = time.monotonic() + 300
-        while True:
-            outcome = topics.run(stream)
-            assert outcome.error is None, outcome.error
+
+        def equal():
+            error = topics.run(stream).error
+            assert error is None, error
             with topics.workspace.project(topics.spark) as project:
                 (found,) = project.verify(stream, level="rows").streams
-            if found.equal:
-                break
-            assert time.monotonic() < deadline, (found, outcome.notes)
-            time.sleep(1)
-        assert found.source_rows == found.target_rows > 0
+            return found.equal and found.source_rows == found.target_rows > 0
+
+        until(equal, "the tables do not become equal", seconds=300)
     finally:
         connect.stop(prefix)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from integration.topics.conftest import event
-from integration.topics.test_live import CONNECTOR, drop_slot
+from integration.topics.conftest import drop_slot, event, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -127,24 +125,25 @@ def test_every_version_of_the_table_is_a_state_between_transactions(topics, conn
     prefix, topic = "bank", "bank.public.accounts"
     topics.kafka.create_topic(topic, partitions=3)
     config = {
-        **CONNECTOR,
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "publication.autocreate.mode": "filtered",
+        "database.hostname": "127.0.0.1",
+        "database.user": "postgres",
+        "database.password": "none",
         "database.port": str(postgres.port),
         "database.dbname": bank.url.rpartition("/")[2],
         "table.include.list": "public.accounts,public.journal",
         "topic.prefix": prefix,
         "slot.name": prefix,
         "provide.transaction.metadata": "true",
+        "poll.interval.ms": "50",
     }
     connect.start(prefix, config)
     try:
-        deadline = time.monotonic() + 120
-        while sum(topics.kafka.ends(topic, (0, 1, 2)).values()) < bank.accounts:
-            assert time.monotonic() < deadline, "the snapshot does not come"
-            time.sleep(0.2)
+        until(lambda: sum(topics.kafka.ends(topic, (0, 1, 2)).values()) >= bank.accounts, "the snapshot does not come")
         with bank.open():
-            while f"{prefix}.transaction" not in topics.kafka.topics():
-                assert time.monotonic() < deadline, "no transaction is told"
-                time.sleep(0.2)
+            until(lambda: f"{prefix}.transaction" in topics.kafka.topics(), "no transaction is told")
             stream = topics.stream(topic, source={"transactions": f"{prefix}.transaction"}, max_events=300)
             topics.loaded(stream)
             connect.stop(prefix)
@@ -153,11 +152,13 @@ def test_every_version_of_the_table_is_a_state_between_transactions(topics, conn
             bank.finished()
         with psycopg.connect(bank.url) as shop:
             wanted = shop.execute("SELECT id, balance FROM accounts ORDER BY id").fetchall()
-        deadline = time.monotonic() + 300
-        while topics.rows(stream) != wanted:
-            assert time.monotonic() < deadline, "the tables do not become equal"
-            assert topics.run(stream).error is None
-            time.sleep(1)
+
+        def equal():
+            error = topics.run(stream).error
+            assert error is None, error
+            return topics.rows(stream) == wanted
+
+        until(equal, "the tables do not become equal", seconds=300)
         assert bank.moved > 50
         table = topics.workspace.table(f"shop.{stream}")
         sums = [
