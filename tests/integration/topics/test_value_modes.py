@@ -8,9 +8,8 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -32,16 +31,8 @@ NOON = 12 * 3_600 * 1_000_000
 DIGITS = Decimal("1234567890123456789012345678.0123456789")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mode:
-    """How a column is written.
-
-    Args:
-        field: of the message's schema.
-        type: that the column gets where nothing is stated.
-        values: each as it is written, and what is read; dates and times as texts.
-        stated: what the project says of it.
-    """
+class Mode(NamedTuple):
+    """How a column is written, the type that it gets unless another one is stated, and values: as written, as read."""
 
     field: dict[str, Any]
     type: Type
@@ -62,47 +53,36 @@ PROPAGATED = {"parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}
 MODES = {
     # decimal.handling.mode
     "money, precise": Mode(
-        field=number(19, 4),
-        type=decimal(19, 4),
-        values=[
+        number(19, 4),
+        decimal(19, 4),
+        [
             (unscaled(Decimal("-922337203685477.5808"), 4), Decimal("-922337203685477.5808")),
             ("AQ==", Decimal("0.0001")),
         ],
     ),
     "decimal, precise": Mode(
-        field=number(38, 10),
-        type=decimal(38, 10),
-        values=[
-            (unscaled(DIGITS, 10), DIGITS),
-            (unscaled(DIGITS.copy_negate(), 10), DIGITS.copy_negate()),
-        ],
+        number(38, 10),
+        decimal(38, 10),
+        [(unscaled(DIGITS, 10), DIGITS), (unscaled(DIGITS.copy_negate(), 10), DIGITS.copy_negate())],
     ),
-    "decimal, string": Mode(
-        field={"type": "string"}, type=TEXT, values=[("-922337203685477.5808", "-922337203685477.5808")]
-    ),
+    "decimal, string": Mode({"type": "string"}, TEXT, [("-922337203685477.5808", "-922337203685477.5808")]),
     "decimal, string, stated": Mode(
-        field={"type": "string"},
-        type=decimal(10, 2),
-        stated="decimal(10,2)",
-        values=[
-            ("10.50", Decimal("10.50")),
-            ("1E+3", Decimal("1000.00")),
-            ("1.005", UNFIT),
-            ("", UNFIT),
-            ("NaN", UNFIT),
-        ],
+        {"type": "string"},
+        decimal(10, 2),
+        [("10.50", Decimal("10.50")), ("1E+3", Decimal("1000.00")), ("1.005", UNFIT), ("", UNFIT), ("NaN", UNFIT)],
+        "decimal(10,2)",
     ),
-    "decimal, double": Mode(field={"type": "double"}, type=DOUBLE, values=[(10.1, 10.1), (1e300, 1e300)]),
+    "decimal, double": Mode({"type": "double"}, DOUBLE, [(10.1, 10.1), (1e300, 1e300)]),
     "decimal, double, stated": Mode(
-        field={"type": "double"},
-        type=decimal(10, 2),
-        stated="decimal(10,2)",
-        values=[(10.1, Decimal("10.10")), (1.2345678e7, Decimal("12345678.00")), (0.005, UNFIT), ("NaN", UNFIT)],
+        {"type": "double"},
+        decimal(10, 2),
+        [(10.1, Decimal("10.10")), (1.2345678e7, Decimal("12345678.00")), (0.005, UNFIT), ("NaN", UNFIT)],
+        "decimal(10,2)",
     ),
     "NUMBER": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=TEXT,
-        values=[
+        debezium("struct", "data.VariableScaleDecimal"),
+        TEXT,
+        [
             (variable("1.250"), "1.250"),
             (variable("-0.0000001"), "-0.0000001"),
             ({"scale": -2, "value": "Bw=="}, "700"),
@@ -113,38 +93,34 @@ MODES = {
         ],
     ),
     "NUMBER, stated": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=decimal(12, 3),
-        stated="decimal(12,3)",
-        values=[
+        debezium("struct", "data.VariableScaleDecimal"),
+        decimal(12, 3),
+        [
             (variable("1.25"), Decimal("1.250")),
             (variable("1.2505"), UNFIT),
             ({"scale": -2, "value": "Bw=="}, Decimal(700)),
         ],
+        "decimal(12,3)",
     ),
     "NUMBER, stated as whole": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=decimal(19, 0),
-        stated="decimal(19,0)",
-        values=[(variable("9223372036854775808"), Decimal(2**63)), (variable("0.5"), UNFIT)],
+        debezium("struct", "data.VariableScaleDecimal"),
+        decimal(19, 0),
+        [(variable("9223372036854775808"), Decimal(2**63)), (variable("0.5"), UNFIT)],
+        "decimal(19,0)",
     ),
     # bigint.unsigned.handling.mode
-    "bigint unsigned, long": Mode(
-        field={"type": "int64"}, type=BIGINT, values=[(2**63 - 1, 2**63 - 1), (2**63, UNFIT)]
-    ),
+    "bigint unsigned, long": Mode({"type": "int64"}, BIGINT, [(2**63 - 1, 2**63 - 1), (2**63, UNFIT)]),
     "bigint unsigned, long, propagated": Mode(
-        field={"type": "int64", **PROPAGATED},
-        type=decimal(20, 0),
-        values=[(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)],
+        {"type": "int64", **PROPAGATED}, decimal(20, 0), [(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)]
     ),
     "bigint unsigned, precise": Mode(
-        field=number(20, 0), type=decimal(20, 0), values=[(unscaled(Decimal(2**64 - 1), 0), Decimal(2**64 - 1))]
+        number(20, 0), decimal(20, 0), [(unscaled(Decimal(2**64 - 1), 0), Decimal(2**64 - 1))]
     ),
     # time.precision.mode
     "timestamp, adaptive": Mode(
-        field=debezium("int64", "time.MicroTimestamp"),
-        type=TIMESTAMP,
-        values=[
+        debezium("int64", "time.MicroTimestamp"),
+        TIMESTAMP,
+        [
             (-62_135_596_799_999_999, "0001-01-01 00:00:00.000001"),
             (-1, "1969-12-31 23:59:59.999999"),
             (253_402_300_799_999_999, "9999-12-31 23:59:59.999999"),
@@ -152,53 +128,49 @@ MODES = {
         ],
     ),
     "date, connect": Mode(
-        field={"type": "int32", "name": f"{CONNECT}.Date"},
-        type=DATE,
-        values=[(-719_162, "0001-01-01"), (2_932_897, UNFIT)],
+        {"type": "int32", "name": f"{CONNECT}.Date"}, DATE, [(-719_162, "0001-01-01"), (2_932_897, UNFIT)]
     ),
     "time, connect": Mode(
-        field={"type": "int32", "name": f"{CONNECT}.Time"},
-        type=TIME,
-        values=[(1, "00:00:00.001000"), (86_399_999, "23:59:59.999000")],
+        {"type": "int32", "name": f"{CONNECT}.Time"}, TIME, [(1, "00:00:00.001000"), (86_399_999, "23:59:59.999000")]
     ),
     "timestamp, connect": Mode(
-        field={"type": "int64", "name": f"{CONNECT}.Timestamp"},
-        type=TIMESTAMP,
-        values=[(-1, "1969-12-31 23:59:59.999"), (253_402_300_800_000, UNFIT)],
+        {"type": "int64", "name": f"{CONNECT}.Timestamp"},
+        TIMESTAMP,
+        [(-1, "1969-12-31 23:59:59.999"), (253_402_300_800_000, UNFIT)],
     ),
     "date, isostring": Mode(
-        field=debezium("string", "time.IsoDate"),
-        type=DATE,
-        values=[("2025-01-31Z", "2025-01-31"), ("2025-02-30Z", UNFIT), ("+10000-01-01Z", UNFIT)],
+        debezium("string", "time.IsoDate"),
+        DATE,
+        [("2025-01-31Z", "2025-01-31"), ("2025-02-30Z", UNFIT), ("+10000-01-01Z", UNFIT)],
     ),
     "time, isostring": Mode(
-        field=debezium("string", "time.IsoTime"),
-        type=TIME,
-        values=[("12:00:00.5Z", "12:00:00.500000"), ("12:00Z", "12:00:00.000000"), ("12:00:00.1234567Z", UNFIT)],
+        debezium("string", "time.IsoTime"),
+        TIME,
+        [("12:00:00.5Z", "12:00:00.500000"), ("12:00Z", "12:00:00.000000"), ("12:00:00.1234567Z", UNFIT)],
     ),
     "timestamp, isostring": Mode(
-        field=debezium("string", "time.IsoTimestamp"),
-        type=TIMESTAMP,
-        values=[
+        debezium("string", "time.IsoTimestamp"),
+        TIMESTAMP,
+        [
             ("2025-01-31T12:00:00.000001Z", "2025-01-31 12:00:00.000001"),
             ("2025-01-31T12:00:00.1234567Z", UNFIT),
             ("0000-01-01T00:00:00Z", UNFIT),
         ],
     ),
     "time, adaptive": Mode(
-        field=debezium("int64", "time.MicroTime"),
-        type=TIME,
-        values=[(NOON + 1, "12:00:00.000001"), (-3_020_399_000_000, "-838:59:59.000000")],
+        debezium("int64", "time.MicroTime"),
+        TIME,
+        [(NOON + 1, "12:00:00.000001"), (-3_020_399_000_000, "-838:59:59.000000")],
     ),
     "timestamp, nanoseconds": Mode(
-        field=debezium("int64", "time.NanoTimestamp"),
-        type=TIMESTAMP,
-        values=[(-1_000, "1969-12-31 23:59:59.999999"), (100, UNFIT), (-100, UNFIT)],
+        debezium("int64", "time.NanoTimestamp"),
+        TIMESTAMP,
+        [(-1_000, "1969-12-31 23:59:59.999999"), (100, UNFIT), (-100, UNFIT)],
     ),
     "datetimeoffset": Mode(
-        field=debezium("string", "time.ZonedTimestamp"),
-        type=TIMESTAMPTZ,
-        values=[
+        debezium("string", "time.ZonedTimestamp"),
+        TIMESTAMPTZ,
+        [
             ("2025-01-31T23:30:00.1-05:30", "2025-02-01 05:00:00.1"),
             ("9999-12-31T23:59:59.999999Z", "9999-12-31 23:59:59.999999"),
             ("2025-01-31T12:00:00.1234567Z", UNFIT),
@@ -206,16 +178,12 @@ MODES = {
         ],
     ),
     # A zero date of MySQL.
-    "zero date": Mode(field=debezium("int32", "time.Date"), type=DATE, values=[(None, None), (0, "1970-01-01")]),
+    "zero date": Mode(debezium("int32", "time.Date"), DATE, [(None, None), (0, "1970-01-01")]),
     # binary.handling.mode
-    "binary, bytes": Mode(
-        field={"type": "bytes"}, type=BINARY, values=[(base(b"\x00\xff"), b"\x00\xff"), ("*", UNFIT)]
-    ),
-    "binary, base64": Mode(field={"type": "string"}, type=TEXT, values=[("AP8=", "AP8=")]),
-    "binary, base64, stated": Mode(
-        field={"type": "string"}, type=BINARY, stated="binary as bytes", values=[("AP8=", UNFIT)]
-    ),
-    "binary, hex": Mode(field={"type": "string"}, type=TEXT, values=[("00ff", "00ff")]),
+    "binary, bytes": Mode({"type": "bytes"}, BINARY, [(base(b"\x00\xff"), b"\x00\xff"), ("*", UNFIT)]),
+    "binary, base64": Mode({"type": "string"}, TEXT, [("AP8=", "AP8=")]),
+    "binary, base64, stated": Mode({"type": "string"}, BINARY, [("AP8=", UNFIT)], "binary as bytes"),
+    "binary, hex": Mode({"type": "string"}, TEXT, [("00ff", "00ff")]),
 }
 
 
