@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -35,40 +34,15 @@ def test_postgresql_with_every_type(session):
     messages = [*golden("postgresql"), (None, toast), (None, renamed)]
     snapshot, gone, came, beyond, unlogged, lost = told(session, Debezium(), messages)
     assert columns(snapshot) == {
-        "id": 1,
-        "s": 2,
-        "b": 3,
-        "n": Decimal("10.50"),
-        "n0": Decimal(7),
-        "nn": "1.25",
-        "big": "123456789012345678901234567890.123",
-        "r": 1.5,
-        "d": 2.5,
-        "ok": True,
-        "dt": str(date(2025, 1, 31)),
-        "ts": "2025-01-31 12:00:00.123456",
-        "ts3": "2025-01-31 12:00:00.123",
-        "tz": datetime(2025, 1, 31, 10, 0, 0, 123456, tzinfo=UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
-        "tm": "12:00:00.500000",
-        "tm3": "12:00:00.500000",
-        "ttz": "10:00:00Z",
-        "tx": "héé",
-        "vc": "x",
-        "ch": "ab   ",
-        "u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
-        "j": '{"a": 1}',
-        "jb": '{"b": 2}',
-        "by": b"\xde\xad\xbe\xef",
-        "m": "ok",
-        "ai": [1, 2],
-        "at": ["a", "b"],
-        "ip": "10.0.0.1",
-        "bt": "1010",
-        "b1": True,
-        "rg": "[1,5)",
-        "iv": 86_400_000_000,
-        "mo": Decimal("12.30"),
-    }
+        "id": 1, "s": 2, "b": 3, "n": Decimal("10.50"), "n0": Decimal(7), "nn": "1.25",
+        "big": "123456789012345678901234567890.123", "r": 1.5, "d": 2.5, "ok": True, "dt": "2025-01-31",
+        "ts": "2025-01-31 12:00:00.123456", "ts3": "2025-01-31 12:00:00.123",
+        "tz": "2025-01-31 10:00:00.123456",
+        "tm": "12:00:00.500000", "tm3": "12:00:00.500000", "ttz": "10:00:00Z", "tx": "héé", "vc": "x", "ch": "ab   ",
+        "u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "j": '{"a": 1}', "jb": '{"b": 2}', "by": b"\xde\xad\xbe\xef",
+        "m": "ok", "ai": [1, 2], "at": ["a", "b"], "ip": "10.0.0.1", "bt": "1010", "b1": True, "rg": "[1,5)",
+        "iv": 86_400_000_000, "mo": Decimal("12.30"),
+    }  # fmt: skip
     assert (snapshot[REFUSED], snapshot[RAW], snapshot[DELETED], snapshot[UNKNOWN]) == (None, None, False, [])
     # A key that changed: both events have one place in the log, and the old key ends first.
     assert [(event["id"], event[DELETED]) for event in (gone, came)] == [(2, True), (5, False)]
@@ -84,32 +58,12 @@ def test_postgresql_with_every_type(session):
 def test_mariadb(session):
     snapshot, gone, came = told(session, Debezium(table="test_0.t"), golden("mariadb"))
     expected = {
-        "id": 1,
-        "ti": -1,
-        "t1": 1,
-        "su": 65535,
-        "iu": 4_294_967_295,
-        "bu": -1,
-        "n": Decimal("10.50"),
-        "f": 1.5,
-        "d": 2.5,
-        "dt": "2025-01-31",
-        "tm": "-12:00:00.500000",
-        "t0": "12:00:00.000000",
-        "dtm": "2025-01-31 12:00:00",
-        "dt6": "2025-01-31 12:00:00.123456",
-        "ts": "2025-01-31 17:00:00.123456",
-        "y": 2025,
-        "vc": "héé",
-        "tx": "tx",
-        "bl": b"\xde\xad\xbe\xef",
-        "vb": b"\x00\xff",
-        "e": "b",
-        "st": "x,y",
-        "b1": True,
-        "b9": "100000001",
+        "id": 1, "ti": -1, "t1": 1, "su": 65535, "iu": 4_294_967_295, "bu": -1, "n": Decimal("10.50"), "f": 1.5,
+        "d": 2.5, "dt": "2025-01-31", "tm": "-12:00:00.500000", "t0": "12:00:00.000000", "dtm": "2025-01-31 12:00:00",
+        "dt6": "2025-01-31 12:00:00.123456", "ts": "2025-01-31 17:00:00.123456", "y": 2025, "vc": "héé", "tx": "tx",
+        "bl": b"\xde\xad\xbe\xef", "vb": b"\x00\xff", "e": "b", "st": "x,y", "b1": True, "b9": "100000001",
         "j": '{"a": 1}',
-    }
+    }  # fmt: skip
     assert columns(snapshot) == expected
     assert (gone[DELETED], gone["id"], came["id"]) == (True, 1, 7)
     assert snapshot[ORDER] < gone[ORDER] < came[ORDER]
