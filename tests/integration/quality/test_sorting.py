@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
+
 from tidegate.checks.not_null import NotNull
 from tidegate.core.batch import Latest
 from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
