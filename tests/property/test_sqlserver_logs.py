@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from support import simulated_changes
 from support.change_logs import Lake, capture_log, tracking_log
 from support.simulated_changes import Change, ChangeServer, Column
 
+pytestmark = pytest.mark.slow
 COLUMNS = {
     "id": Column(native="bigint", type="BIGINT"),
     "name": Column(native="nvarchar(50)", type="TEXT"),
@@ -76,7 +78,7 @@ def at(history: list[tuple[int, Rows]], lsn: str) -> Rows:
     return [rows for place, rows in history if place <= int(lsn, 16)][-1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(STEPS, st.lists(TRANSACTIONS, max_size=3), st.booleans())
 def test_a_table_loaded_from_change_tables_is_what_the_source_was_at_its_position(steps, before, by_row) -> None:
     server = simulated_changes.server(columns=COLUMNS, by_row=by_row)
@@ -109,7 +111,7 @@ def test_a_table_loaded_from_change_tables_is_what_the_source_was_at_its_positio
     assert (lake.rows, lake.refused) == (server.rows, [])
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.lists(TRANSACTIONS, min_size=1, max_size=5))
 def test_a_log_may_be_cut_at_every_commit(transactions) -> None:
     server = simulated_changes.server(columns=COLUMNS)
@@ -130,7 +132,7 @@ def test_a_log_may_be_cut_at_every_commit(transactions) -> None:
         assert lake.rows == history[captured][1]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(STEPS, st.booleans())
 def test_in_a_heap_no_row_is_lost_or_doubled_in_silence(steps, by_row) -> None:
     """Where an update hands keys on from row to row, what cannot be told is refused."""
@@ -150,7 +152,7 @@ def test_in_a_heap_no_row_is_lost_or_doubled_in_silence(steps, by_row) -> None:
             assert lake.rows == history[-1][1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(STEPS, TRANSACTIONS)
 def test_a_table_loaded_by_change_tracking_is_what_the_source_is(steps, meanwhile) -> None:
     server = simulated_changes.server(columns=COLUMNS)
