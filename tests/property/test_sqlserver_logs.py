@@ -111,27 +111,6 @@ def test_a_table_loaded_from_change_tables_is_what_the_source_was_at_its_positio
     assert (lake.rows, lake.refused) == (server.rows, [])
 
 
-@settings(max_examples=10)
-@given(st.lists(TRANSACTIONS, min_size=1, max_size=5))
-def test_a_log_may_be_cut_at_every_commit(transactions) -> None:
-    server = simulated_changes.server(columns=COLUMNS)
-    server.capture_table()
-    first = Lake()
-    first.load(server, capture_log)
-    history: list[tuple[int, Rows]] = [(0, {})]
-    server.tick(5)
-    for each in transactions:
-        commit(server, each, history)
-    for captured in range(len(server.commits) + 1):
-        server.capture(captured - server.captured)
-        lake = Lake(state=first.state)
-        lake.load(server, capture_log)
-        assert lake.rows == at(history, lake.state["lsn"])
-        for _ in range(3):
-            lake.load(server, capture_log, most=1)
-        assert lake.rows == history[captured][1]
-
-
 @settings(max_examples=20)
 @given(STEPS, st.booleans())
 def test_in_a_heap_no_row_is_lost_or_doubled_in_silence(steps, by_row) -> None:
