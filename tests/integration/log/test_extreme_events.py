@@ -8,6 +8,10 @@ import pytest
 
 from support.lake import QUICK
 from support.workspace import Workspace
+from tidegate.core.log import ORIGIN, PLACE, VALUE
+from tidegate.core.schema import BIGINT, Column, Schema
+from tidegate.dialects.spark.exact_text import TextRules
+from tidegate.sources.change_log import json_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -74,3 +78,15 @@ def test_an_event_is_as_long_as_it_is(tmp_path):
         (row,) = workspace.rows(f"shop.{kind}")
         assert (row["id"], str(row["price"]), len(row["note"])) == (1, "-26588.24", len(LONG)), kind
         assert row["note"] == LONG, kind
+
+
+def test_a_record_is_parsed_as_often_however_many_fields_a_condition_looks_at(spark):
+    def parsings(fields):
+        columns = Schema(columns=tuple(Column(name=f"c{number}", type=BIGINT) for number in range(fields)))
+        messages = spark.createDataFrame(
+            [(bytearray(b'{"c0": 1}'), "file", "line 1")], f"{VALUE} binary, {PLACE} string, {ORIGIN} string"
+        )
+        found = json_lines.parsed(messages, columns, TextRules())
+        return found._jdf.queryExecution().optimizedPlan().toString().count("from_json(")
+
+    assert parsings(2) == parsings(12) > 0
