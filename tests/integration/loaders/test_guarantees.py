@@ -284,8 +284,11 @@ def test_a_key_keeps_the_latest_row_and_csv_sources_are_read(bench):
 
 
 def test_an_iceberg_table_of_the_callers_catalog(bench, lake, caplog):
-    bench.know(lake, "callers")
-    target, loader = "callers.shop.customers", CDCLoader(bench.spark)
+    for name, value in lake.format.spark_conf().items():
+        if not name.startswith("spark.sql.extensions"):
+            bench.spark.conf.set(name, value)
+    (lake.folder / ".tidegate").mkdir()  # where the catalog's file goes
+    target, loader = "lake.shop.customers", CDCLoader(bench.spark)
     source = bench.write("events", EVENTS, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2))
 
     def apply(**named):
@@ -317,10 +320,9 @@ def test_a_target_that_others_emptied_is_loaded_from_the_start(bench, lake):
     bench.know(lake, "emptied")
 
     def records():
-        return SequenceBasedLoader(bench.spark).load_incremental(source, target, bench.marks, "id", "numbers").records
+        loader = SequenceBasedLoader(bench.spark, target_format="iceberg")
+        return loader.load_incremental(source, target, bench.marks, "id", "numbers").records
 
-    bench.spark.sql("CREATE NAMESPACE IF NOT EXISTS emptied.shop")
-    bench.spark.sql(f"CREATE TABLE {target} (id bigint) USING iceberg")
     assert records() == 2
     for statement in (f"TRUNCATE TABLE {target}", f"DELETE FROM {target}"):
         bench.spark.sql(statement).collect()
