@@ -101,7 +101,8 @@ def test_several_rows_of_one_key_are_refused_even_where_they_are_equal(bench):
     insert = "INSERT INTO {{}} VALUES {}".format
     refused(insert("(1, 'a', 'one'), (7, 'a', 'same'), (7, 'a', 'same')"))  # in a first load
     sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col = 7")
-    assert following(bench, source, goal).load().records == 1
+    following(bench, source, goal).load()
+    assert target(bench, goal) == [(1, "a", "one")]
     refused(insert("(8, 'a', 'same'), (8, 'a', 'same')"))
     # One commit after the other; and as the keys of what one update made equal.
     refused("DELETE FROM {} WHERE id_col = 8", insert("(8, 'a', 'same')"), insert("(8, 'a', 'same')"))
