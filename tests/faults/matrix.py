@@ -60,7 +60,6 @@ FAULTS = (
             "tests/integration/source/test_restored.py",
             "tests/integration/engine/test_restored.py",
             "tests/integration/engine/test_source_replaced.py",
-            "tests/integration/slot/test_slot_restored.py",
             "tests/integration/slot/test_slot_copied.py",
         ),
     ),
@@ -101,7 +100,7 @@ FAULTS = (
         number=9,
         what="rows that become visible late: long and prepared transactions, equal times, NULL cursors",
         tests=(
-            "tests/integration/source/test_interleavings.py",
+            "tests/matrix/bounds/test_postgresql.py",
             "tests/integration/source/test_lost_rows.py",
             "tests/integration/source/test_edges.py",
             "tests/integration/engine/test_late_rows.py",
