@@ -29,6 +29,7 @@ class Told:
     """A format of which only the state of a table is asked."""
 
     table: TableState
+    invisible: bool = True
 
     def state(self, target: Target, uid: str) -> TableState:  # noqa: ARG002 - there is one table
         return self.table

@@ -246,3 +246,20 @@ def test_rules_are_held_against_the_columns_before_a_row_is_read():
     rule = Rule(check=NotNull(columns=("nmae",)), name="not_null(nmae)")
     with pytest.raises(ColumnMissing, match=r"check not_null\(nmae\) names the column 'nmae'.*did you mean 'name'"):
         plan(schema(id=INT, name=TEXT), schema(id=INT, name=TEXT), checks=(rule,))
+
+
+def test_a_promise_of_no_null_that_the_source_gives_up_is_given_up_by_the_table_unless_the_contract_stops_it():
+    required = Schema(columns=(Column(name="id", type=INT), Column(name="name", type=TEXT, nullable=False)))
+    optional = schema(id=INT, name=TEXT)
+    (change,) = plan(optional, required).evolution.apply
+    assert (change.kind, change.column) == (ChangeKind.NULLABILITY, "name")
+    with pytest.raises(SchemaRefused, match="forbids: name: nullability"):
+        plan(optional, required, contract={"nullability": "stop"})
+    assert plan(schema(id=INT), required, contract={"nullability": "stop"}).evolution.apply, "of a column that is gone"
+    assert plan(required, optional).evolution.apply == ()
+
+
+def test_a_cast_that_cannot_be_proven_stops_and_says_which_can():
+    with pytest.raises(SchemaRefused, match="forbids: price: type_change") as caught:
+        plan(schema(id=INT, price=DOUBLE), schema(id=INT, price=decimal(12, 2)), contract={"type_change": "cast"})
+    assert "`cast` converts integers to decimals" in caught.value.hint
