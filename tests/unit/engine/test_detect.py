@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tidegate.engine import column_backfill, partitions, untouched
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stages.detect import detect
 from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.errors import PlanError
 from tidegate.registry.store import Registry
 from tidegate.strategies.checksum import Checksum, Method
 from tidegate.strategies.full import Full
@@ -140,6 +142,21 @@ def test_a_ledger_counts_only_where_position_and_columns_vouch_for_it(shop):
     assert partitions.trusted(Ledger(), shop.position, columns) is None
 
 
+def test_a_partition_by_a_column_that_the_table_does_not_have_cannot_be_measured(shop):
+    with opened(shop) as work:
+        grouping = BY_TEN.partitions.grouping(work.probe)
+        with pytest.raises(PlanError, match="has no column 'id'") as refused:
+            partitions.measure(SimpleNamespace(columns=["at"]), "lake.out.t", grouping, work.probe.schema())
+    assert "--full-refresh" in refused.value.hint
+
+
+def test_numbers_that_a_database_does_not_order_exactly_are_no_steps(tmp_path):
+    shop = Shop(folder=tmp_path, strategy=replace(BY_TEN, column="price"))
+    shop.sql("create table t (id integer primary key, price decimal(9,0))", "insert into t values (1, 7)")
+    with opened(shop) as work, pytest.raises(PlanError, match="no exact order in this database"):
+        detect(work)
+
+
 # A table that is left alone because it is what its own load made of it
 
 
@@ -172,10 +189,10 @@ class Lookup:
 
 
 def doubt(shop: Shop, stream: Stream | None = None, *, proven: bool = True, **table: Any) -> str | None:
-    with opened(shop, stream) as work:
-        work = as_loaded(work, **table)
-        work = replace(work, recovered=replace(work.recovered, proven=proven))
-        since, reason = untouched.trusted(work, shop.position)
+    with opened(shop, stream) as opened_work:
+        work = as_loaded(opened_work, **table)
+        recovered = replace(work.recovered, proven=proven)
+        since, reason = untouched.trusted(replace(work, recovered=recovered), shop.position)
         assert ("fingerprint" in since.state) is (reason is None)
         return reason
 
