@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 
 from support.lake import QUICK, delta_rows
 from support.shops import PostgresShop
@@ -55,7 +56,9 @@ class Bench:
         """Runs statements at the source."""
         return self.shop.sql
 
-    def write(self, strategy: Any, write: Any = "merge", *, key: Any = ("id",), lake: Any = None, **stream: Any) -> None:
+    def write(
+        self, strategy: Any, write: Any = "merge", *, key: Any = ("id",), lake: Any = None, **stream: Any
+    ) -> None:
         """The project file."""
         made = {"source": {"connection": "shop", "table": "t"}, "target": "lake.out.t", "strategy": strategy}
         made |= {"write": write, **({"key": list(key)} if key else {}), **stream}
@@ -88,6 +91,13 @@ class Bench:
     def crashed(self, stage: Stage, moment: Moment) -> None:
         with pytest.raises(Crash):
             self.run(on_event=crash_at((stage, moment)))
+
+    def run_of_somebody_else(self) -> Outcome:
+        """Of the same project, with a registry of their own."""
+        values = yaml.safe_load(self.workspace.file.read_text())
+        values["registry"] = f"sqlite:///{self.folder / 'other.db'}"
+        with Project.from_dict(values, folder=self.folder, spark=self.spark) as project:
+            return project.run("t").streams[0]
 
     @property
     def location(self) -> Path:

@@ -1,4 +1,4 @@
-"""`contract: {type_change: cast}`: the table keeps its types; every value is proven on both sides, or stops the load."""
+"""`type_change: cast`: the table keeps its types; every value is proven on both sides, or stops the load."""
 
 from __future__ import annotations
 
