@@ -10,7 +10,7 @@ import pytest
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import EFFECTS, Upsert
-from tidegate.core.ids import Connection, Target
+from tidegate.core.ids import Connection
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
@@ -35,6 +35,7 @@ from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.sources.database import Database
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
+from unit.engine.sqlite_streams import bare
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 WINDOW = Range(cursor=("at",), after="1", upto="2")
@@ -60,18 +61,8 @@ def schema(**columns: Type) -> Schema:
 
 
 def stream(*, key=("id",), **values) -> Stream:
-    return Stream(
-        name="s",
-        uid="u",
-        source=Database(connection=Connection(name="shop", url="sqlite:///shop.db"), table="orders"),
-        source_name="shop:s",
-        target=Target(lake="lake", namespace=("a",), table="b"),
-        format=None,
-        strategy=Full(),
-        writer=Always(),
-        key=key,
-        policies=Policies(**values),
-    )
+    shop = Database(connection=Connection(name="shop", url="sqlite:///shop.db"), table="orders")
+    return bare(Full(), Always(), key, source=shop, policies=Policies(**values))
 
 
 def plan(
