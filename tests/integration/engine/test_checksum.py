@@ -145,7 +145,7 @@ def wrong_on(monkeypatch, day):
 
     def wrong(rows):
         _, when, amount = rows.columns
-        return rows.withColumn(amount, expr(f"{amount} + int(CAST({when} AS date) = DATE '{day}')"))
+        return rows.withColumn(amount, expr(f"{amount} + int(coalesce(CAST({when} AS date) = DATE '{day}', false))"))
 
     misread(monkeypatch, wrong)
 
