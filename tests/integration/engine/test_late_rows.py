@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from integration.engine.conftest import at
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceError
@@ -14,8 +13,9 @@ from tidegate.errors import SourceError
 pytestmark = [pytest.mark.spark]
 
 
-def refused():
-    raise SourceError("the test says so")
+def refused(event):
+    if (event.stage, event.moment) == (Stage.ADVANCE, Moment.START):
+        raise SourceError("the test says so")
 
 
 def test_days_that_changed_are_read_again_and_others_are_not(bench):
@@ -35,7 +35,7 @@ def test_days_that_changed_are_read_again_and_others_are_not(bench):
     assert lacking() == {2}, "no offset points to the 20th yet"
     # A lookback that fails is a gap, and the next run mends it.
     bench.sql("insert into t values (3, '2025-02-19 00:00:00')")
-    assert bench.run(on_event=at(Stage.ADVANCE, Moment.START, refused)).outcome is Result.FAILED
+    assert bench.run(on_event=refused).outcome is Result.FAILED
     with bench.project() as project:
         assert {str(gap.known) for gap in project.status()[0].gaps} == {"stale", "failed"}
     assert lacking() == {2, 3}
