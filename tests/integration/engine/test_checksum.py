@@ -144,7 +144,7 @@ def wrong_on(monkeypatch, day):
     """Rows of one day change on their way."""
 
     def wrong(rows):
-        _, when, amount = rows.columns
+        _, when, amount, *_ = rows.columns
         return rows.withColumn(amount, expr(f"{amount} + int(coalesce(CAST({when} AS date) = DATE '{day}', false))"))
 
     misread(monkeypatch, wrong)
