@@ -49,7 +49,7 @@ registry, catalog, metadata, position or data files are damaged, gone, newer, or
 
 values that no column keeps, damaged files, files that change while they are read
     integration/cli/test_poison.py integration/files/test_formats.py integration/log/test_extreme_events.py
-   
+
 
 hostile names
     integration/cli/test_odd_names.py
