@@ -53,7 +53,7 @@ def test_the_wheel_says_what_it_is(wheel, metadata):
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist() if ".dist-info/" not in name}
-    assert tops == {"tidegate", "tidegate_demo", "incremental_loading.py"}
+    assert tops == {"tidegate", "tidegate_demo", "tidegate_scenarios", "incremental_loading.py"}
 
 
 def test_no_address_of_a_machine_and_no_login_is_a_url(metadata):

@@ -1,16 +1,18 @@
-"""What `tidegate certify` writes to Teradata: every type with its extremes, over a connection of its own."""
+"""What the kit writes to Teradata: every type with its extremes, over a connection of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager
+from typing import ClassVar
 
 from tidegate import extras
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
-from tidegate.dialects.shared.samples import blobs, days, decimals, integers, moments, plain, texts
+from tidegate.core.ports.dialect import doubled
 from tidegate.dialects.teradata.address import address_of
 from tidegate.errors import EnvironmentMissing
+from tidegate_scenarios.certification import Certification, Sample, ServerScratch
+from tidegate_scenarios.samples import blobs, column, days, decimals, integers, moments, plain, texts, times
 
 try:
     import teradatasql
@@ -31,60 +33,45 @@ SAMPLES = (
     decimals("c_decimal_38_10", 38, 10),
     decimals("c_decimal_5_5", 5, 5),
     decimals("c_number", 10, 2, kind="number"),
-    Sample(
-        name="c_float",
-        declaration="float",
-        values=(("-1.7976931348623157E308", -1.7976931348623157e308), ("1E-1", 0.1)),
+    column("c_float", "float", ("-1.7976931348623157E308", -1.7976931348623157e308), ("1E-1", 0.1)),
+    column("c_date", "date", *days("DATE '{}'")),
+    column("c_time", "time(6)", *times("TIME '{}'")),
+    column("c_timestamp", "timestamp(6)", *moments("TIMESTAMP '{}'")),
+    column("c_timestamptz", "timestamp(6) with time zone", *moments("TIMESTAMP '{}+00:00'", instants=True)),
+    column("c_varchar", f"varchar(20) {UNICODE}", *texts()),
+    column(
+        "c_varchar_of_no_case", f"varchar(20) {UNICODE} NOT CASESPECIFIC", ("'a'", "a"), ("'A'", "A"), ("'a '", "a ")
     ),
-    Sample(name="c_date", declaration="date", values=days("DATE '{}'")),
-    Sample(
-        name="c_time",
-        declaration="time(6)",
-        values=(("TIME '00:00:00.000000'", "00:00:00.000000"), ("TIME '23:59:59.999999'", "23:59:59.999999")),
-    ),
-    Sample(name="c_timestamp", declaration="timestamp(6)", values=moments("TIMESTAMP '{}'")),
-    Sample(
-        name="c_timestamptz",
-        declaration="timestamp(6) with time zone",
-        values=moments("TIMESTAMP '{}+00:00'", instants=True),
-    ),
-    Sample(name="c_varchar", declaration=f"varchar(20) {UNICODE}", values=texts()),
-    Sample(
-        name="c_varchar_of_no_case",
-        declaration=f"varchar(20) {UNICODE} NOT CASESPECIFIC",
-        values=(("'a'", "a"), ("'A'", "A"), ("'a '", "a ")),
-    ),
-    Sample(name="c_char", declaration=f"char(5) {UNICODE}", values=(("'ab '", "ab"), ("' b'", " b"), ("''", ""))),
-    Sample(name="c_byte", declaration="byte(3)", values=(("'00ffff'XB", b"\x00\xff\xff"), ("'ffffff'XB", b"\xff" * 3))),
-    Sample(name="c_varbyte", declaration="varbyte(300)", values=blobs("'{}'XB")),
+    column("c_char", f"char(5) {UNICODE}", ("'ab '", "ab"), ("' b'", " b"), ("''", "")),
+    column("c_byte", "byte(3)", ("'00ffff'XB", b"\x00\xff\xff"), ("'ffffff'XB", b"\xff" * 3)),
+    column("c_varbyte", "varbyte(300)", *blobs("'{}'XB")),
 )
 
 
-class TeradataScratch(Scratch):
-    """A database below the URL's.
+class TeradataScratch(ServerScratch):
+    """A database below the URL's, which the server does not drop while it holds anything.
 
     Args:
         connect: the driver's function.
     """
 
     def __init__(self, connection: Connection, schema: str, connect: Connect = teradatasql.connect) -> None:
-        self.connection, self.schema, self._driver = connection, schema, connect
         self._address = address = address_of(connection)
         try:
-            self._session = connect(**address.arguments())
+            session = connect(**address.arguments())
         except teradatasql.Error as error:
             raise refused(connection.name, address.where, error) from error
+        super().__init__(connection, schema, session, lambda: TeradataScratch(connection, schema, connect))
         self.execute(SETTINGS)
 
     @property
-    def _quoted(self) -> str:
-        return '"' + self.schema.replace('"', '""') + '"'
+    def quoted(self) -> str:
+        """The name, in quotes."""
+        return doubled(self.schema, '"')
 
-    def execute(self, sql: str) -> Sequence[Sequence[Any]]:
-        """The rows of one statement."""
-        with translated_errors(self.connection.name, self._address.user), self._session.cursor() as cursor:
-            cursor.execute(sql)
-            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+    def translated(self) -> AbstractContextManager[None]:
+        """With what the user lacks."""
+        return translated_errors(self.connection.name, self._address.user)
 
     def contents(self) -> tuple[str, ...] | None:
         """Objects of every kind."""
@@ -96,20 +83,12 @@ class TeradataScratch(Scratch):
 
     def create(self) -> None:
         """A database that takes its space from the URL's."""
-        owner = '"' + self._address.database.replace('"', '""') + '"'
-        self.execute(f"CREATE DATABASE {self._quoted} FROM {owner} AS PERM = {PERM}")
+        owner = doubled(self._address.database, '"')
+        self.execute(f"CREATE DATABASE {self.quoted} FROM {owner} AS PERM = {PERM}")
 
     def remove(self) -> None:
-        """The server drops no database that holds anything."""
-        self.execute(f"DROP DATABASE {self._quoted}")
-
-    def connect_again(self) -> TeradataScratch:
-        """Another connection."""
-        return TeradataScratch(self.connection, self.schema, self._driver)
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._session.close()
+        """It must be empty."""
+        self.execute(f"DROP DATABASE {self.quoted}")
 
 
 class TeradataCertification(Certification):
@@ -119,6 +98,7 @@ class TeradataCertification(Certification):
         connect: the driver's function.
     """
 
+    kind: ClassVar[str] = "teradata"
     driver: ClassVar[str] = "teradatasql"
     text: ClassVar[str] = f"varchar(200) {UNICODE}"
     instant: ClassVar[str] = "timestamp(6) with time zone"
@@ -128,16 +108,6 @@ class TeradataCertification(Certification):
 
     def __init__(self, connect: Connect = teradatasql.connect) -> None:
         self._connect = connect
-
-    def server(self, connection: Connection) -> Server:
-        """The first two numbers are those of a release."""
-        there = self.open(connection, None)
-        try:
-            ((version,),) = there.execute("SELECT i.InfoData FROM DBC.DBCInfoV AS i WHERE i.InfoKey = 'VERSION'")
-        finally:
-            there.close()
-        text = str(version).strip()
-        return Server(product="Teradata", version=text, major=".".join(text.split(".")[:2]))
 
     def open(self, connection: Connection, schema: str | None) -> TeradataScratch:
         """A database below the URL's."""

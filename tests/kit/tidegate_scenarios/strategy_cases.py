@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from tidegate.certify.report import State
-from tidegate.certify.source_tables import SourceTable, Value
-from tidegate.certify.streams import EVENTS, ORDERS
-from tidegate.certify.trial import Trial, reason_of
 from tidegate.core.outcome import Outcome
+from tidegate_scenarios.report import State
+from tidegate_scenarios.source_tables import SourceTable, Value
+from tidegate_scenarios.streams import EVENTS, ORDERS
+from tidegate_scenarios.trial import Trial, reason_of
 
 STRATEGIES, BOUNDS, VERIFY = "strategies", "safe bounds", "verify"
 STREAMS = (

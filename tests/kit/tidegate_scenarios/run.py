@@ -14,24 +14,26 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tidegate import config, extras
+from tidegate import config, extras, plugins
 from tidegate.api import Project
-from tidegate.certify import table_logs
-from tidegate.certify.fault_cases import try_faults
-from tidegate.certify.marker import NAME, SCHEMA, Marker, marked
-from tidegate.certify.report import Case, Report
-from tidegate.certify.source_tables import PREFIX, SourceTable
-from tidegate.certify.strategy_cases import number, order, try_strategies
-from tidegate.certify.streams import CLOCK, CONNECTION, EVENTS, ORDERS, TYPES, streams
-from tidegate.certify.trial import Trial, project_values
-from tidegate.certify.type_cases import try_types
 from tidegate.core.ids import Connection, join_name
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import BIGINT, Column
+from tidegate.core.server import Server
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.sources.database.source import dialect_of
+from tidegate_scenarios import table_logs
+from tidegate_scenarios.certification import Certification, Sample, Scratch
+from tidegate_scenarios.fault_cases import try_faults
+from tidegate_scenarios.marker import NAME, SCHEMA, Marker, marked
+from tidegate_scenarios.report import Case, Report
+from tidegate_scenarios.source_tables import PREFIX, SourceTable
+from tidegate_scenarios.strategy_cases import number, order, try_strategies
+from tidegate_scenarios.streams import CLOCK, CONNECTION, EVENTS, ORDERS, TYPES, streams
+from tidegate_scenarios.trial import Trial, project_values
+from tidegate_scenarios.type_cases import try_types
 
+GROUP, DATABASES = "certifications", "tidegate_scenarios.databases"
 PROBE = f"{PREFIX}probe"
 FULL = {"strategy": "full", "write": "replace", "target": "lake.certify.any"}
 
@@ -83,13 +85,12 @@ def place_of(url: str, schema: str | None = None) -> Place:
     settings = config.from_dict(values, Path(), trusted=True)
     connection = settings.connection(CONNECTION)
     dialect = dialect_of(connection)
-    kit = dialect.certification
-    if kit is None:
+    kit, server = certification_of(dialect.kind), dialect.server(connection)
+    if kit is None or server is None:
         raise ConfigError(
             f"nothing says how {dialect.kind} is certified",
-            hint="docs/extending/add-a-database.md says what a dialect has to offer for it.",
+            hint="docs/extending/add-a-database.md says what has to be offered for it.",
         )
-    server = kit.server(connection)
     with closing(kit.open(connection, schema)) as scratch:
         found = scratch.contents()
         made = marked(kit, dialect, scratch, found or ())
@@ -111,6 +112,14 @@ def place_of(url: str, schema: str | None = None) -> Place:
         made=made,
         redact=settings.redact,
     )
+
+
+def certification_of(kind: str) -> Certification | None:
+    """What the kit writes to databases of a kind; None where nobody says. Raises EnvironmentMissing (no driver)."""
+    if kind not in plugins.names(GROUP, DATABASES):
+        return None
+    found: Certification = plugins.load(GROUP, kind, DATABASES)()
+    return found
 
 
 def certify(place: Place, tell: Callable[[Case], None], removed: Callable[[tuple[str, ...]], None]) -> Report:

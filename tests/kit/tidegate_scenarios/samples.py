@@ -1,4 +1,4 @@
-"""Extreme values that every database can hold, with how SQL writes them, for `certification.py` of a dialect.
+"""Extreme values that every database can hold, with how SQL writes them.
 
 Plain values of Python: none is computed by a dialect.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from tidegate.core.ports.certification import Sample
+from tidegate_scenarios.certification import Sample
 
 Values = tuple[tuple[str, object], ...]
 
@@ -32,9 +32,14 @@ def plain(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def column(name: str, declaration: str, *values: tuple[str, object], read_as: str = "") -> Sample:
+    """A column of one type."""
+    return Sample(name=name, declaration=declaration, values=values, read_as=read_as)
+
+
 def integers(name: str, declaration: str, low: int, high: int) -> Sample:
     """A column of whole numbers, by the least and the greatest."""
-    return Sample(name=name, declaration=declaration, values=((str(low), low), (str(high), high)))
+    return column(name, declaration, (str(low), low), (str(high), high))
 
 
 def decimals(name: str, precision: int, scale: int, *, kind: str = "decimal", form: str = "{}") -> Sample:
@@ -44,8 +49,7 @@ def decimals(name: str, precision: int, scale: int, *, kind: str = "decimal", fo
     most = (whole or "0") + (f".{fraction}" if fraction else "")
     least = f"0.{'0' * (scale - 1)}1" if scale else "1"
     texts = (f"-{most}", most, least, f"-{least}", "0")
-    values = tuple((form.format(text), Decimal(text)) for text in texts)
-    return Sample(name=name, declaration=f"{kind}({precision},{scale})", values=values)
+    return column(name, f"{kind}({precision},{scale})", *((form.format(text), Decimal(text)) for text in texts))
 
 
 def days(form: str = "'{}'") -> Values:
@@ -57,6 +61,11 @@ def moments(form: str = "'{}'", *, instants: bool = False) -> Values:
     """The same with times; of instants in UTC, of which `form` says that they are."""
     zone = UTC if instants else None
     return tuple((form.format(each.isoformat(" ", "microseconds")), each.replace(tzinfo=zone)) for each in MOMENTS)
+
+
+def times(form: str = "'{}'") -> Values:
+    """The first and the last of a day."""
+    return tuple((form.format(text), text) for text in ("00:00:00.000000", "23:59:59.999999"))
 
 
 def texts(write: Callable[[str], str] = plain) -> Values:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.core.ids import join_name
-from tidegate.core.ports.certification import Certification, Scratch
 from tidegate.core.ports.dialect import Dialect
+from tidegate_scenarios.certification import Certification, Scratch
 
 PREFIX = "tidegate_"
 """What every name that the kit creates begins with."""

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tidegate.certify.source_tables import PREFIX, SourceTable
-from tidegate.core.ports.certification import Certification, Scratch
 from tidegate.core.ports.dialect import Dialect
+from tidegate_scenarios.certification import Certification, Scratch
+from tidegate_scenarios.source_tables import PREFIX, SourceTable
 
 NAME = re.compile(rf"{PREFIX}certify_[0-9a-f]{{32}}")
 SCHEMA = "the schema"

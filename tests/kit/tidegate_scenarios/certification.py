@@ -7,27 +7,15 @@ Python, so that no expression of a dialect is compared with itself.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tidegate.core.ids import Connection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """What answers at a connection.
-
-    Args:
-        product: as its makers call it.
-        version: in full, as the server says it.
-        major: the part of the version that a certificate is for, such as `15` or `10.11`.
-    """
-
-    product: str
-    version: str
-    major: str
+from tidegate.errors import SourceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +91,66 @@ class Scratch(Protocol):
         return None
 
 
+class ServerScratch(Scratch):
+    """A schema of a server, over a session of a driver of DB-API; `reopen` opens another one."""
+
+    def __init__(self, connection: Connection, schema: str, session: Any, reopen: Callable[[], Scratch]) -> None:
+        self.connection, self.schema = connection, schema
+        self.session, self._reopen = session, reopen
+
+    @property
+    @abstractmethod
+    def quoted(self) -> str:
+        """The schema as statements name it."""
+
+    @abstractmethod
+    def translated(self) -> AbstractContextManager[None]:
+        """Turns errors of the driver into SourceError."""
+
+    def execute(self, sql: str) -> Sequence[Sequence[Any]]:
+        """The rows of one statement."""
+        with self.translated(), closing(self.session.cursor()) as cursor:
+            cursor.execute(sql)
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+    def create(self) -> None:
+        """A schema of the login's."""
+        self.execute(f"CREATE SCHEMA {self.quoted}")
+
+    def remove(self) -> None:
+        """Without CASCADE."""
+        self.execute(f"DROP SCHEMA {self.quoted}")
+
+    def connect_again(self) -> Scratch | None:
+        """By the same login."""
+        return self._reopen()
+
+    def close(self) -> None:
+        """Ends the connection, and a transaction that is open."""
+        self.session.close()
+
+
+class FileScratch(Scratch):
+    """A database that is a file, which is created with the first table and has one writer."""
+
+    def __init__(self, connection: Connection, schema: str, path: Path) -> None:
+        self.connection, self.schema, self.path = connection, schema, path
+
+    def remove(self) -> None:
+        """The file, unless it holds anything."""
+        if self.contents():
+            raise SourceError(f"{self.path} is not empty")
+        self.close()
+        self.path.unlink()
+
+    def connect_again(self) -> None:
+        """Nobody writes beside it."""
+        return
+
+    def close(self) -> None:
+        """It is closed after each statement."""
+
+
 class TableLog(Protocol):
     """A log that the server keeps of a table once it is told to, and that a stream applies.
 
@@ -142,7 +190,7 @@ class TableLog(Protocol):
 
 
 class Certification(Protocol):
-    """How the kit writes to one kind of database; a dialect offers it, see `Connectable.certification`.
+    """How the kit writes to the databases of a dialect: a plugin of the group `certifications`, of the dialect's kind.
 
     `driver` is the package of the Python driver. `integer`, `text` and `instant` declare the columns of the tables that
     change, the last one set by `now`, the server's own clock, in the time zone `zone` where the type has none.
@@ -153,6 +201,7 @@ class Certification(Protocol):
     once it is told to.
     """
 
+    kind: ClassVar[str]
     driver: ClassVar[str]
     integer: ClassVar[str] = "bigint"
     text: ClassVar[str] = "varchar(200)"
@@ -165,10 +214,6 @@ class Certification(Protocol):
     own: ClassVar[Mapping[str, tuple[str, str]]] = {}
     logs: ClassVar[tuple[TableLog, ...]] = ()
     samples: ClassVar[tuple[Sample, ...]]
-
-    @abstractmethod
-    def server(self, connection: Connection) -> Server:
-        """What answers there. Raises SourceUnavailable, ConfigError, EnvironmentMissing (no driver)."""
 
     @abstractmethod
     def open(self, connection: Connection, schema: str | None) -> Scratch:

@@ -12,17 +12,17 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from tidegate.api import Project
-from tidegate.certify.comparison import different_rows
-from tidegate.certify.report import Case, State
-from tidegate.certify.source_tables import SourceTable
-from tidegate.certify.streams import CONNECTION, LAKE, NAMESPACE
 from tidegate.core.cutting import first_line
 from tidegate.core.outcome import Problem
-from tidegate.core.ports.certification import Certification, Sample, Scratch
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.report import RunReport
 from tidegate.engine.events import Listener, ignore
 from tidegate.errors import TidegateError
+from tidegate_scenarios.certification import Certification, Sample, Scratch
+from tidegate_scenarios.comparison import different_rows
+from tidegate_scenarios.report import Case, State
+from tidegate_scenarios.source_tables import SourceTable
+from tidegate_scenarios.streams import CONNECTION, LAKE, NAMESPACE
 
 AT_A_TIME = 2
 MEMORY = "2g"

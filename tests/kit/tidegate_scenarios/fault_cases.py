@@ -7,12 +7,12 @@ from collections.abc import Callable
 from urllib.parse import urlsplit, urlunsplit
 
 from tidegate.api import Project
-from tidegate.certify.report import State
-from tidegate.certify.strategy_cases import order
-from tidegate.certify.streams import NAMESPACE, ORDERS
-from tidegate.certify.trial import Trial, project_values
 from tidegate.engine.events import Event, Moment, Stage
 from tidegate.errors import SourceRefused, stopping
+from tidegate_scenarios.report import State
+from tidegate_scenarios.strategy_cases import order
+from tidegate_scenarios.streams import NAMESPACE, ORDERS
+from tidegate_scenarios.trial import Trial, project_values
 
 GROUP = "faults"
 STREAM = "interrupted"

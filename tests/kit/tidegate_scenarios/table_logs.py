@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tidegate.certify.streams import ORDERS
-from tidegate.certify.trial import reason_of
-from tidegate.core.ports.certification import Scratch, TableLog
 from tidegate.errors import TidegateError
+from tidegate_scenarios.certification import Scratch, TableLog
+from tidegate_scenarios.streams import ORDERS
+from tidegate_scenarios.trial import reason_of
 
 POLL = 1.0  # seconds
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from psycopg import sql
 
-from tidegate.core.ports.certification import Scratch, TableLog
 from tidegate.errors import ConfigError, TidegateError
+from tidegate_scenarios.certification import Scratch, TableLog
 
 # On Amazon's servers no user has the attribute, but membership of a role.
 ABOUT = """

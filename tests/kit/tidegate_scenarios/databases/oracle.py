@@ -1,17 +1,18 @@
-"""What `tidegate certify` writes to Oracle: every type with its extremes, over a connection of its own."""
+"""What the kit writes to Oracle: every type with its extremes, over a connection of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tidegate import extras
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
 from tidegate.dialects.oracle.address import address_of
-from tidegate.dialects.shared.samples import TEXTS, UUIDS, Values, decimals, integers, plain
 from tidegate.errors import ConfigError, EnvironmentMissing
+from tidegate_scenarios.certification import Certification, Sample, ServerScratch
+from tidegate_scenarios.samples import TEXTS, UUIDS, Values, column, decimals, integers, plain
 
 try:
     import oracledb
@@ -50,76 +51,53 @@ SAMPLES = (
     decimals("c_number_38_0", 38, 0, kind="number"),
     decimals("c_number_38_10", 38, 10, kind="number"),
     decimals("c_number_5_5", 5, 5, kind="number"),
-    Sample(
-        name="c_number_as_bigint",
-        declaration="number",
-        read_as="bigint",
-        values=((str(-(2**63)), -(2**63)), (str(2**63 - 1), 2**63 - 1)),
+    column("c_number_as_bigint", "number", (str(-(2**63)), -(2**63)), (str(2**63 - 1), 2**63 - 1), read_as="bigint"),
+    column("c_number_as_boolean", "number(1)", ("0", False), ("1", True), read_as="boolean"),
+    column("c_number", "number", ("-1.50", "-1.5"), ("1E-10", ".0000000001"), ("7", "7")),
+    column(
+        "c_binary_float", "binary_float", ("to_binary_float(16777215)", 16777215.0), ("to_binary_float(-0.5)", -0.5)
     ),
-    Sample(name="c_number_as_boolean", declaration="number(1)", read_as="boolean", values=(("0", False), ("1", True))),
-    Sample(name="c_number", declaration="number", values=(("-1.50", "-1.5"), ("1E-10", ".0000000001"), ("7", "7"))),
-    Sample(
-        name="c_binary_float",
-        declaration="binary_float",
-        values=(("to_binary_float(16777215)", 16777215.0), ("to_binary_float(-0.5)", -0.5)),
+    column(
+        "c_binary_double",
+        "binary_double",
+        ("to_binary_double('-1.7976931348623157E308')", -1.7976931348623157e308),
+        ("to_binary_double(0.1)", 0.1),
     ),
-    Sample(
-        name="c_binary_double",
-        declaration="binary_double",
-        values=(
-            ("to_binary_double('-1.7976931348623157E308')", -1.7976931348623157e308),
-            ("to_binary_double(0.1)", 0.1),
-        ),
-    ),
-    Sample(name="c_date", declaration="date", values=_moments(SECOND, digits=19)),
-    Sample(
-        name="c_date_as_date",
-        declaration="date",
+    column("c_date", "date", *_moments(SECOND, digits=19)),
+    column(
+        "c_date_as_date",
+        "date",
+        *tuple((f"DATE '{day}'", date.fromisoformat(day)) for day in ("0001-01-01", "9999-12-31", "1582-10-04")),
         read_as="date",
-        values=tuple((f"DATE '{day}'", date.fromisoformat(day)) for day in ("0001-01-01", "9999-12-31", "1582-10-04")),
     ),
-    Sample(name="c_timestamp", declaration="timestamp(6)", values=_moments("TIMESTAMP '{}'")),
-    Sample(
-        name="c_timestamp_9",
-        declaration="timestamp(9)",
-        values=(
-            ("TIMESTAMP '2025-12-31 23:59:59.999999999'", datetime(2025, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001
-            ("TIMESTAMP '2025-01-01 00:00:00.123456789'", datetime(2025, 1, 1, 0, 0, 0, 123456)),  # noqa: DTZ001
-        ),
+    column("c_timestamp", "timestamp(6)", *_moments("TIMESTAMP '{}'")),
+    column(
+        "c_timestamp_9",
+        "timestamp(9)",
+        ("TIMESTAMP '2025-12-31 23:59:59.999999999'", datetime.fromisoformat("2025-12-31 23:59:59.999999")),
+        ("TIMESTAMP '2025-01-01 00:00:00.123456789'", datetime.fromisoformat("2025-01-01 00:00:00.123456")),
     ),
-    Sample(
-        name="c_timestamp_tz",
-        declaration="timestamp(6) with time zone",
-        values=_moments("TIMESTAMP '{} +00:00'", instants=True),
-    ),
-    Sample(
-        name="c_timestamp_ltz",
-        declaration="timestamp(6) with local time zone",
-        values=_moments("TIMESTAMP '{} +00:00'", instants=True)[2:],
+    column("c_timestamp_tz", "timestamp(6) with time zone", *_moments("TIMESTAMP '{} +00:00'", instants=True)),
+    column(
+        "c_timestamp_ltz", "timestamp(6) with local time zone", *_moments("TIMESTAMP '{} +00:00'", instants=True)[2:]
     ),
     # An empty text is NULL, which every column gets.
-    Sample(
-        name="c_varchar2",
-        declaration="varchar2(20 char)",
-        values=tuple((plain(text), text) for text in TEXTS if text),
+    column("c_varchar2", "varchar2(20 char)", *tuple((plain(text), text) for text in TEXTS if text)),
+    column("c_nvarchar2", "nvarchar2(20)", ("N'\u00fc '", "\u00fc "), ("N'~N|'", "~N|")),
+    column("c_char", "char(5 char)", ("'ab '", "ab"), ("' b'", " b")),
+    column(
+        "c_raw", "raw(300)", (f"hextoraw('{bytes(range(256)).hex()}')", bytes(range(256))), ("hextoraw('00')", b"\x00")
     ),
-    Sample(name="c_nvarchar2", declaration="nvarchar2(20)", values=(("N'\u00fc '", "\u00fc "), ("N'~N|'", "~N|"))),
-    Sample(name="c_char", declaration="char(5 char)", values=(("'ab '", "ab"), ("' b'", " b"))),
-    Sample(
-        name="c_raw",
-        declaration="raw(300)",
-        values=((f"hextoraw('{bytes(range(256)).hex()}')", bytes(range(256))), ("hextoraw('00')", b"\x00")),
-    ),
-    Sample(
-        name="c_raw_as_uuid",
-        declaration="raw(16)",
+    column(
+        "c_raw_as_uuid",
+        "raw(16)",
+        *tuple((f"hextoraw('{text.replace('-', '')}')", text) for text in UUIDS),
         read_as="uuid",
-        values=tuple((f"hextoraw('{text.replace('-', '')}')", text) for text in UUIDS),
     ),
 )
 
 
-class OracleScratch(Scratch):
+class OracleScratch(ServerScratch):
     """A schema, which is a user of the database and was created by an administrator.
 
     Args:
@@ -128,25 +106,23 @@ class OracleScratch(Scratch):
 
     def __init__(self, connection: Connection, schema: str | None, connect: Connect = oracledb.connect) -> None:
         address = address_of(connection)
-        self.connection, self._driver, self._user = connection, connect, address.user.upper()
-        self.schema = schema or self._user
+        self.user = address.user.upper()
         try:
-            self._session = connect(**address.arguments())
+            session = connect(**address.arguments())
         except (oracledb.Error, OSError) as error:
             raise refused(connection.name, address.where, error) from error
-        self._session.autocommit = True
+        super().__init__(connection, schema or self.user, session, lambda: OracleScratch(connection, schema, connect))
+        self.session.autocommit = True
         self.execute("ALTER SESSION SET TIME_ZONE = 'UTC'")
 
     @property
-    def version(self) -> str:
-        """The server's."""
-        return str(self._session.version)
+    def quoted(self) -> str:
+        """Of no use here: a schema is neither created nor removed."""
+        return self.schema
 
-    def execute(self, sql: str) -> Sequence[Sequence[Any]]:
-        """The rows of one statement."""
-        with translated_errors(self.connection.name, self._user), self._session.cursor() as cursor:
-            cursor.execute(sql)
-            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+    def translated(self) -> AbstractContextManager[None]:
+        """With what the user lacks."""
+        return translated_errors(self.connection.name, self.user)
 
     def contents(self) -> tuple[str, ...] | None:
         """Objects of every kind."""
@@ -166,22 +142,14 @@ class OracleScratch(Scratch):
         """Never, for `create` makes none."""
         raise ConfigError(f"the schema {self.schema} is that of a user, who stays")
 
-    def connect_again(self) -> OracleScratch:
-        """Another connection."""
-        return OracleScratch(self.connection, self.schema, self._driver)
-
     def begin(self) -> None:
         """A transaction begins with the first statement."""
-        self._session.autocommit = False
+        self.session.autocommit = False
 
     def commit(self) -> None:
         """Commits it."""
         self.execute("COMMIT")
-        self._session.autocommit = True
-
-    def close(self) -> None:
-        """Ends the connection, and a transaction that is open."""
-        self._session.close()
+        self.session.autocommit = True
 
 
 class OracleCertification(Certification):
@@ -191,6 +159,7 @@ class OracleCertification(Certification):
         connect: the driver's function.
     """
 
+    kind: ClassVar[str] = "oracle"
     driver: ClassVar[str] = "oracledb"
     integer: ClassVar[str] = "number(18)"
     text: ClassVar[str] = "varchar2(200 char)"
@@ -201,15 +170,6 @@ class OracleCertification(Certification):
 
     def __init__(self, connect: Connect = oracledb.connect) -> None:
         self._connect = connect
-
-    def server(self, connection: Connection) -> Server:
-        """The number before the first dot is that of a release."""
-        there = self.open(connection, None)
-        try:
-            version = there.version
-        finally:
-            there.close()
-        return Server(product="Oracle", version=version, major=version.partition(".")[0])
 
     def open(self, connection: Connection, schema: str | None) -> OracleScratch:
         """The user's own schema unless another one is named."""

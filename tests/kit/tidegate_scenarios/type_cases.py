@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from itertools import count
 
-from tidegate.certify.comparison import different_columns, different_rows
-from tidegate.certify.report import State
-from tidegate.certify.source_tables import SourceTable, Value
-from tidegate.certify.streams import ONLY, TYPES
-from tidegate.certify.trial import Trial
-from tidegate.core.ports.certification import Sample
+from tidegate_scenarios.certification import Sample
+from tidegate_scenarios.comparison import different_columns, different_rows
+from tidegate_scenarios.report import State
+from tidegate_scenarios.source_tables import SourceTable, Value
+from tidegate_scenarios.streams import ONLY, TYPES
+from tidegate_scenarios.trial import Trial
 
 GROUP = "types"
 CHANGED = 1000

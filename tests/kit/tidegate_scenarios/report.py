@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.ports.certification import Server
+from tidegate.core.server import Server
 
 FORMAT = 1
 """Of the JSON document; a reader refuses another one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tidegate.core.ports.certification import Certification, Sample
+from tidegate_scenarios.certification import Certification, Sample
 
 CONNECTION = "certified"
 LAKE = "lake"

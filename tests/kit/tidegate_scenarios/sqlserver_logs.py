@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tidegate.core.ports.certification import Scratch, TableLog
-from tidegate.dialects.shared.samples import plain
 from tidegate.dialects.sqlserver.errors import quoted
 from tidegate.errors import ConfigError, TidegateError
+from tidegate_scenarios.certification import Scratch, TableLog
+from tidegate_scenarios.samples import plain
 
 MARKER = "tidegate_tracking_of_the_database"
 """A table of the schema: change tracking of the database is on because the kit switched it on."""

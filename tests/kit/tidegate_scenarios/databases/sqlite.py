@@ -1,4 +1,4 @@
-"""What `tidegate certify` writes to SQLite: every type with its extremes, into a file of its own."""
+"""What the kit writes to SQLite: every type with its extremes, into a file of its own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
 from tidegate.dialects.shared.database_file import opened_file
-from tidegate.dialects.shared.samples import blobs, days, integers, moments, texts, uuids
 from tidegate.errors import ConfigError, SourceError, SourceUnavailable
+from tidegate_scenarios.certification import Certification, FileScratch, Sample
+from tidegate_scenarios.samples import blobs, column, days, integers, moments, texts, times, uuids
 
 MAIN = "main"
 BUSY = 5.0  # seconds
@@ -21,61 +21,46 @@ BUSY = 5.0  # seconds
 SAMPLES = (
     integers("c_integer", "INTEGER", -(2**63), 2**63 - 1),
     integers("c_bigint", "BIGINT", -(2**63), 2**63 - 1),
-    Sample(
-        name="c_decimal_as_text",
-        declaration="TEXT",
+    column(
+        "c_decimal_as_text",
+        "TEXT",
+        (f"'-{'9' * 28}.{'9' * 10}'", Decimal(f"-{'9' * 28}.{'9' * 10}")),
+        ("'0.0000000001'", Decimal("1E-10")),
+        ("'-0.0000000001'", Decimal("-1E-10")),
         read_as="decimal(38,10)",
-        values=(
-            (f"'-{'9' * 28}.{'9' * 10}'", Decimal(f"-{'9' * 28}.{'9' * 10}")),
-            ("'0.0000000001'", Decimal("1E-10")),
-            ("'-0.0000000001'", Decimal("-1E-10")),
-        ),
     ),
-    Sample(
-        name="c_decimal",
-        declaration="DECIMAL(15,2)",
-        values=(
-            ("-9999999999999.99", Decimal("-9999999999999.99")),
-            ("0.01", Decimal("0.01")),
-            ("-0.01", Decimal("-0.01")),
-        ),
+    column(
+        "c_decimal",
+        "DECIMAL(15,2)",
+        ("-9999999999999.99", Decimal("-9999999999999.99")),
+        ("0.01", Decimal("0.01")),
+        ("-0.01", Decimal("-0.01")),
     ),
-    Sample(
-        name="c_real",
-        declaration="REAL",
-        values=(
-            ("-1.7976931348623157e308", -1.7976931348623157e308),
-            ("5e-324", 5e-324),
-            ("9e999", float("inf")),
-            ("0.1", 0.1),
-        ),
+    column(
+        "c_real",
+        "REAL",
+        ("-1.7976931348623157e308", -1.7976931348623157e308),
+        ("5e-324", 5e-324),
+        ("9e999", float("inf")),
+        ("0.1", 0.1),
     ),
-    Sample(name="c_boolean", declaration="BOOLEAN", values=(("0", False), ("1", True))),
-    Sample(name="c_date", declaration="DATE", values=days()),
-    Sample(name="c_timestamp", declaration="TIMESTAMP", values=moments()),
-    Sample(
-        name="c_time",
-        declaration="TIME",
-        values=(("'00:00:00'", "00:00:00.000000"), ("'23:59:59.999999'", "23:59:59.999999")),
-    ),
-    Sample(name="c_text", declaration="TEXT", values=texts()),
-    Sample(name="c_varchar", declaration="VARCHAR(20)", values=texts()),
-    Sample(name="c_uuid", declaration="UUID", values=uuids()),
-    Sample(
-        name="c_json",
-        declaration="JSON",
-        values=(("""'{"b": 1,  "a":[1.0]}'""", '{"b": 1,  "a":[1.0]}'), ("'null'", "null")),
-    ),
-    Sample(name="c_blob", declaration="BLOB", values=blobs()),
+    column("c_boolean", "BOOLEAN", ("0", False), ("1", True)),
+    column("c_date", "DATE", *days()),
+    column("c_timestamp", "TIMESTAMP", *moments()),
+    column("c_time", "TIME", *times(), ("'12:30:00'", "12:30:00.000000")),
+    column("c_text", "TEXT", *texts()),
+    column("c_varchar", "VARCHAR(20)", *texts()),
+    column("c_uuid", "UUID", *uuids()),
+    column("c_json", "JSON", ("""'{"b": 1,  "a":[1.0]}'""", '{"b": 1,  "a":[1.0]}'), ("'null'", "null")),
+    column("c_blob", "BLOB", *blobs()),
 )
 
 
-class SqliteScratch(Scratch):
-    """A file, which is created with the first table."""
+class SqliteScratch(FileScratch):
+    """A file that stays open, so that a transaction can."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection, self.schema = connection, MAIN
-        self.path = opened_file(connection, "sqlite")
+        super().__init__(connection, MAIN, opened_file(connection, "sqlite"))
         self._opened: sqlite3.Connection | None = None
 
     def execute(self, sql: str) -> Sequence[Sequence[Any]]:
@@ -114,17 +99,6 @@ class SqliteScratch(Scratch):
                 f"{self.path} cannot be created: {error.strerror}", hint="Choose a folder that is writable."
             ) from error
 
-    def remove(self) -> None:
-        """The file, unless it holds a table."""
-        if self.contents():
-            raise SourceError(f"{self.path} is not empty")
-        self.close()
-        self.path.unlink()
-
-    def connect_again(self) -> None:
-        """A file has one writer."""
-        return
-
     def begin(self) -> None:
         """Takes the lock of the writer."""
         self.execute("BEGIN IMMEDIATE")
@@ -139,6 +113,7 @@ class SqliteScratch(Scratch):
 class SqliteCertification(Certification):
     """SQLite 3.38 and later."""
 
+    kind: ClassVar[str] = "sqlite"
     driver: ClassVar[str] = "sqlite3"
     instant: ClassVar[str] = "TIMESTAMP"
     now: ClassVar[str] = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
@@ -150,12 +125,6 @@ class SqliteCertification(Certification):
     def driver_version(self) -> str:
         """It comes with Python."""
         return f"of Python {platform.python_version()}"
-
-    def server(self, connection: Connection) -> Server:
-        """The library that is loaded here."""
-        del connection
-        version = sqlite3.sqlite_version
-        return Server(product="SQLite", version=version, major=version.partition(".")[0])
 
     def open(self, connection: Connection, schema: str | None) -> SqliteScratch:
         """A file of its own."""

@@ -1,4 +1,4 @@
-"""What `tidegate certify` writes to DuckDB: every type with its extremes, into a file of its own.
+"""What the kit writes to DuckDB: every type with its extremes, into a file of its own.
 
 The file is closed after each statement: while it is open for writing, no load can read it.
 """
@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from tidegate import extras
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification, Sample, Scratch, Server
 from tidegate.dialects.shared.database_file import opened_file
-from tidegate.dialects.shared.samples import NINES, days, decimals, integers, moments, plain, texts, uuids
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceUnavailable
+from tidegate_scenarios.certification import Certification, FileScratch, Sample
+from tidegate_scenarios.samples import NINES, column, days, decimals, integers, moments, plain, texts, times, uuids
 
 try:
     import duckdb
@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     raise EnvironmentMissing("the DuckDB driver is not installed", hint=extras.hint("duckdb")) from error
 
 SAMPLES = (
-    Sample(name="c_boolean", declaration="BOOLEAN", values=(("false", False), ("true", True))),
+    column("c_boolean", "BOOLEAN", ("false", False), ("true", True)),
     integers("c_tinyint", "TINYINT", -128, 127),
     integers("c_smallint", "SMALLINT", -(2**15), 2**15 - 1),
     integers("c_integer", "INTEGER", -(2**31), 2**31 - 1),
@@ -36,68 +36,56 @@ SAMPLES = (
     decimals("c_decimal_38_0", 38, 0, form="'{}'"),
     decimals("c_decimal_38_10", 38, 10, form="'{}'"),
     decimals("c_decimal_4_3", 4, 3),
-    Sample(
-        name="c_float",
-        declaration="FLOAT",
-        values=(("'-3.4028235e38'", -3.4028234663852886e38), ("'NaN'", math.nan), ("'1e-45'", 1.401298464324817e-45)),
+    column(
+        "c_float",
+        "FLOAT",
+        ("'-3.4028235e38'", -3.4028234663852886e38),
+        ("'NaN'", math.nan),
+        ("'1e-45'", 1.401298464324817e-45),
     ),
-    Sample(
-        name="c_double",
-        declaration="DOUBLE",
-        values=(
-            ("'-1.7976931348623157e308'", -1.7976931348623157e308),
-            ("'5e-324'", 5e-324),
-            ("'NaN'", math.nan),
-            ("'Infinity'", math.inf),
-        ),
+    column(
+        "c_double",
+        "DOUBLE",
+        ("'-1.7976931348623157e308'", -1.7976931348623157e308),
+        ("'5e-324'", 5e-324),
+        ("'NaN'", math.nan),
+        ("'Infinity'", math.inf),
     ),
-    Sample(name="c_date", declaration="DATE", values=days()),
-    Sample(
-        name="c_time",
-        declaration="TIME",
-        values=(("'00:00:00'", "00:00:00.000000"), ("'23:59:59.999999'", "23:59:59.999999")),
+    column("c_date", "DATE", *days()),
+    column("c_time", "TIME", *times()),
+    column("c_timestamp", "TIMESTAMP", *moments()),
+    column("c_timestamptz", "TIMESTAMPTZ", *moments("'{}+00'", instants=True)),
+    column("c_varchar", "VARCHAR", *texts()),
+    column("c_enum", "ENUM('ok', 'so so')", ("'ok'", "ok"), ("'so so'", "so so")),
+    column("c_uuid", "UUID", *uuids()),
+    column(
+        "c_blob",
+        "BLOB",
+        ("''::BLOB", b""),
+        (f"from_hex('{bytes(range(256)).hex()}')", bytes(range(256))),
+        ("from_hex('00')", b"\x00"),
     ),
-    Sample(name="c_timestamp", declaration="TIMESTAMP", values=moments()),
-    Sample(name="c_timestamptz", declaration="TIMESTAMPTZ", values=moments("'{}+00'", instants=True)),
-    Sample(name="c_varchar", declaration="VARCHAR", values=texts()),
-    Sample(name="c_enum", declaration="ENUM('ok', 'so so')", values=(("'ok'", "ok"), ("'so so'", "so so"))),
-    Sample(name="c_uuid", declaration="UUID", values=uuids()),
-    Sample(
-        name="c_blob",
-        declaration="BLOB",
-        values=(
-            ("''::BLOB", b""),
-            (f"from_hex('{bytes(range(256)).hex()}')", bytes(range(256))),
-            ("from_hex('00')", b"\x00"),
-        ),
+    column("c_integers", "INTEGER[]", ("[]", []), ("[-2147483648, NULL, 2147483647]", [-(2**31), None, 2**31 - 1])),
+    column(
+        "c_texts", "VARCHAR[]", (f"['', NULL, {plain('a,b')}, '\"']", ["", None, "a,b", '"']), ("['NULL']", ["NULL"])
     ),
-    Sample(
-        name="c_integers",
-        declaration="INTEGER[]",
-        values=(("[]", []), ("[-2147483648, NULL, 2147483647]", [-(2**31), None, 2**31 - 1])),
-    ),
-    Sample(
-        name="c_texts",
-        declaration="VARCHAR[]",
-        values=((f"['', NULL, {plain('a,b')}, '\"']", ["", None, "a,b", '"']), ("['NULL']", ["NULL"])),
-    ),
-    Sample(
-        name="c_struct_as_text",
-        declaration="STRUCT(a INTEGER)",
+    column(
+        "c_struct_as_text",
+        "STRUCT(a INTEGER)",
+        ("{'a': 1}", "{'a': 1}"),
+        ("{'a': NULL}", "{'a': NULL}"),
         read_as="text",
-        values=(("{'a': 1}", "{'a': 1}"), ("{'a': NULL}", "{'a': NULL}")),
     ),
 )
 SEQUENCE, MAIN = "tidegate_numbers", "main"
 KINDS = ("table", "view", "type", "function")
 
 
-class DuckdbScratch(Scratch):
-    """A file, which is created with the first table."""
+class DuckdbScratch(FileScratch):
+    """A file."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection, self.schema = connection, MAIN
-        self.path = opened_file(connection, "duckdb")
+        super().__init__(connection, MAIN, opened_file(connection, "duckdb"))
 
     def execute(self, sql: str) -> Sequence[Sequence[Any]]:
         """The rows of one statement; the file is closed behind it."""
@@ -132,23 +120,11 @@ class DuckdbScratch(Scratch):
             raise ConfigError(f"{self.path.parent} does not exist", hint="Name a file in a folder that is writable.")
         self._execute("SELECT 1")
 
-    def remove(self) -> None:
-        """The file, unless it holds anything."""
-        if self.contents():
-            raise SourceError(f"{self.path} is not empty")
-        self.path.unlink()
-
-    def connect_again(self) -> None:
-        """A file has one writer."""
-        return
-
-    def close(self) -> None:
-        """It is closed."""
-
 
 class DuckdbCertification(Certification):
     """DuckDB 1.4 and later."""
 
+    kind: ClassVar[str] = "duckdb"
     driver: ClassVar[str] = "duckdb"
     instant: ClassVar[str] = "TIMESTAMPTZ"
     now: ClassVar[str] = "now()"
@@ -159,12 +135,6 @@ class DuckdbCertification(Certification):
         SEQUENCE: (f"CREATE SEQUENCE {SEQUENCE}", f"DROP SEQUENCE {SEQUENCE}")
     }
     samples: ClassVar[tuple[Sample, ...]] = SAMPLES
-
-    def server(self, connection: Connection) -> Server:
-        """The library that is loaded here."""
-        del connection
-        version = duckdb.__version__
-        return Server(product="DuckDB", version=version, major=version.partition(".")[0])
 
     def open(self, connection: Connection, schema: str | None) -> DuckdbScratch:
         """A file of its own."""
