@@ -55,7 +55,7 @@ def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed
     assert workspace.snapshots(f"shop.{stream}") == snapshots
 
 
-# Where what a kill leaves differs; every boundary is played in memory by `test_in_process`.
+# Where what a kill leaves differs; the matrix plays every boundary with every strategy and writer, in one process.
 DIFFERENT = [
     (Stage.PLAN, Moment.DONE),
     (Stage.WRITE, Moment.DONE),

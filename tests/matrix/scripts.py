@@ -241,5 +241,5 @@ def script(
 
 
 def crashes(names: Sequence[str], chance: random.Random, share: float) -> dict[str, int]:
-    """Which streams a load interrupts first, and where."""
-    return {name: chance.randrange(len(BOUNDARIES)) for name in names if chance.random() < share}
+    """Which streams end in a load first, and where: interrupted at one of the boundaries, or killed at one."""
+    return {name: chance.randrange(2 * len(BOUNDARIES)) for name in names if chance.random() < share}
