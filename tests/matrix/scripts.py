@@ -110,7 +110,7 @@ class Script:
         if self.kinds.aside:
             self._does(("hold", self.chance.sample(CODES, 3)))
         self._changes()
-        self._changes(0.1)
+        self._changes(0.3)
         if self.kinds.aside:
             self._does(("accept", None))
         else:
@@ -140,7 +140,7 @@ class Script:
         self._load()
         self._does(("hold", self.chance.sample(CODES, 3)))
         for _ in range(phases):
-            self._changes(0.1)
+            self._changes(0.3)
         self._does(("accept", None))
         self._changes()
         self._verified()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import doubled
 from tidegate.errors import SourceError
 
 
@@ -99,9 +100,9 @@ class ServerScratch(Scratch):
         self.session, self._reopen = session, reopen
 
     @property
-    @abstractmethod
     def quoted(self) -> str:
         """The schema as statements name it."""
+        return doubled(self.schema, '"')
 
     @abstractmethod
     def translated(self) -> AbstractContextManager[None]:

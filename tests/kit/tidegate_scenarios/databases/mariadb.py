@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from tidegate import extras
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import doubled
 from tidegate.dialects.mariadb.address import address_of
 from tidegate.errors import EnvironmentMissing, SourceError
 from tidegate_scenarios.certification import Certification, Sample, ServerScratch
@@ -114,7 +115,7 @@ class MariadbScratch(ServerScratch):
     @property
     def quoted(self) -> str:
         """The name, in backticks."""
-        return "`" + self.schema.replace("`", "``") + "`"
+        return doubled(self.schema, "`")
 
     def translated(self) -> AbstractContextManager[None]:
         """By the number of the error."""

@@ -115,11 +115,6 @@ class OracleScratch(ServerScratch):
         self.session.autocommit = True
         self.execute("ALTER SESSION SET TIME_ZONE = 'UTC'")
 
-    @property
-    def quoted(self) -> str:
-        """Of no use here: a schema is neither created nor removed."""
-        return self.schema
-
     def translated(self) -> AbstractContextManager[None]:
         """With what the user lacks."""
         return translated_errors(self.connection.name, self.user)

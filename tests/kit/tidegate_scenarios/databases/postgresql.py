@@ -139,11 +139,6 @@ class PostgresqlScratch(ServerScratch):
         super().__init__(connection, schema, session, lambda: PostgresqlScratch(connection, schema))
         self.execute(f"SET search_path = {self.quoted}")
 
-    @property
-    def quoted(self) -> str:
-        """The name, in quotes."""
-        return sql.Identifier(self.schema).as_string()
-
     def translated(self) -> AbstractContextManager[None]:
         """With what the user lacks."""
         return translated_errors(self.connection.name, self._user)

@@ -64,11 +64,6 @@ class TeradataScratch(ServerScratch):
         super().__init__(connection, schema, session, lambda: TeradataScratch(connection, schema, connect))
         self.execute(SETTINGS)
 
-    @property
-    def quoted(self) -> str:
-        """The name, in quotes."""
-        return doubled(self.schema, '"')
-
     def translated(self) -> AbstractContextManager[None]:
         """With what the user lacks."""
         return translated_errors(self.connection.name, self._address.user)

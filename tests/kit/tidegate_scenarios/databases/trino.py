@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from tidegate import extras
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import doubled
 from tidegate.dialects.trino.address import address_of
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate_scenarios.certification import Certification, Sample, ServerScratch
@@ -99,11 +98,6 @@ class TrinoScratch(ServerScratch):
             timezone="UTC",
         )
         super().__init__(connection, schema, session, lambda: TrinoScratch(connection, schema))
-
-    @property
-    def quoted(self) -> str:
-        """The name, in quotes."""
-        return doubled(self.schema, '"')
 
     def translated(self) -> AbstractContextManager[None]:
         """With where the server is."""
