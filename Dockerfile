@@ -18,6 +18,7 @@ COPY scripts/project_urls.py scripts/project_urls.py
 COPY docs/errors.md docs/errors.md
 COPY src src
 COPY examples examples
+COPY tests/kit tests/kit
 RUN /opt/uv/bin/uv export --quiet --locked --all-extras --no-dev --no-emit-project --output-file requirements.txt \
     && /opt/uv/bin/uv build --quiet --wheel --out-dir dist \
     && /opt/uv/bin/uv venv --quiet --python python3 /opt/tidegate \

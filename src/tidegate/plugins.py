@@ -23,35 +23,43 @@ SHARED = "shared"
 """The folder of a group that holds what its plugins share."""
 
 
-def names(group: str) -> tuple[str, ...]:
-    """Every kind of a group, sorted: the files and folders of `tidegate.<group>` and the entry points of that name."""
-    package = importlib.import_module(f"tidegate.{group}")
+def names(group: str, within: str = "") -> tuple[str, ...]:
+    """Every kind of a group, sorted: the files and folders of its package, and the entry points `tidegate.<group>`.
+
+    Args:
+        within: the package; `tidegate.<group>` by default.
+    """
+    package = importlib.import_module(within or f"tidegate.{group}")
     own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")} - {
         SHARED
     }
     return tuple(sorted(own | {entry.name for entry in _installed(group, tuple(sys.path))}))
 
 
-def load(group: str, kind: str) -> type[Any]:
+def load(group: str, kind: str, within: str = "") -> type[Any]:
     """The plugin class of that kind: the class that names itself `kind` in the file or folder `kind`.
+
+    Args:
+        within: the package of the group, see `names`.
 
     Raises:
         UnknownPlugin: nobody provides it; the message lists the known kinds, nearest first.
     """
+    package = within or f"tidegate.{group}"
     if (
         kind.isidentifier()
         and not kind.startswith("_")
         and kind != SHARED
-        and importlib.util.find_spec(f"tidegate.{group}.{kind}")
+        and importlib.util.find_spec(f"{package}.{kind}")
     ):
-        module = importlib.import_module(f"tidegate.{group}.{kind}")
+        module = importlib.import_module(f"{package}.{kind}")
         return _class_of(module, kind)
     for entry in _installed(group, tuple(sys.path)).select(name=kind):
         found = entry.load()
         if not isinstance(found, type):
             raise ConfigError(f"entry point tidegate.{group}:{kind} is not a class")
         return found
-    known = names(group)
+    known = names(group, within)
     near = difflib.get_close_matches(kind, known, n=len(known) or 1, cutoff=0.6)
     ordered = [*near, *(name for name in known if name not in near)]
     raise UnknownPlugin(

@@ -9,10 +9,10 @@ import pytest
 
 import tidegate
 from tidegate.core.policies import rules
-from tidegate.core.ports import certification, dialect, envelope, format, source, strategy, writer  # noqa: A004 - a port
+from tidegate.core.ports import dialect, envelope, format, source, strategy, writer  # noqa: A004 - a port
 
 ROOT = Path(tidegate.__file__).parent
-PORTS = (certification, dialect, envelope, format, rules, source, strategy, writer)
+PORTS = (dialect, envelope, format, rules, source, strategy, writer)
 
 
 def protocols():

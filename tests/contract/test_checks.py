@@ -22,8 +22,9 @@ from tidegate.checks.row_count import RowCount
 from tidegate.checks.unique import Unique
 from tidegate.core.ids import Target
 from tidegate.core.policies.rules import Check, Scope
+from tidegate.core.ports.format import TableState
 from tidegate.core.schema import TEXT, Column, Schema
-from tidegate.testing import CheckContract, MemoryFormat
+from tidegate.testing import CheckContract
 from tidegate.testing.contracts.check import NOW
 
 pytestmark = pytest.mark.spark
@@ -42,12 +43,19 @@ def rows_where(breaks: Callable[[Mapping[str, Any]], bool]) -> Callable[[Sequenc
     return lambda rows: [row for row in rows if breaks(row)]
 
 
-def other_lake() -> MemoryFormat:
-    lake = MemoryFormat("other")
-    table = Target(lake="other", namespace=("shop",), table="states")
-    lake.create(None, table, Schema(columns=(Column(name="state", type=TEXT),)), None)
-    lake.insert(table, {"state": "open"}, {"state": "paid"}, {"state": "paid"}, {"state": None})
-    return lake
+class States:
+    """A lake of one table with one column."""
+
+    def state(self, target: Target, _uid: str) -> TableState:
+        exists = target.table == "states"
+        columns = Schema(columns=(Column(name="state", type=TEXT),))
+        return TableState(exists=exists, schema=columns if exists else None)
+
+    def read(self, session: Any, _target: Target, _snapshot: str | None) -> Any:
+        return session.sql("SELECT * FROM VALUES ('open'), ('paid'), ('paid'), (CAST(NULL AS string)) AS t(state)")
+
+
+LAKES: dict[str, Any] = {"other": States()}
 
 
 def stale(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -118,7 +126,7 @@ CASES = [
         impossible=[{"change": 0.5}],
     ),
     Case(
-        check=References(columns=("code",), to="other.shop.states", field=("state",), lakes={"other": other_lake()}),
+        check=References(columns=("code",), to="other.shop.states", field=("state",), lakes=LAKES),
         broken=rows_where(lambda row: row["code"] not in (None, "open", "paid")),
         impossible=[
             {"to": "other.states"},
@@ -267,18 +275,17 @@ SUITE = CheckContract()
 
 def test_a_row_that_is_not_present_is_none_to_refer_to(spark) -> None:
     conditions = ("state <> 'paid'", "no_such_column IS NULL")
-    lakes = {"other": other_lake()}
     check = References(
-        columns=("code",), to="other.shop.states", field=("state",), lakes=lakes, present=lambda _: conditions
+        columns=("code",), to="other.shop.states", field=("state",), lakes=LAKES, present=lambda _: conditions
     )
     assert [row.code for row in check.there(spark).collect()] == ["open"]
 
 
-def test_the_suite_takes_the_check_that_is_right(spark) -> None:
+def test_the_suite_takes_the_check_that_is_right(spark, tmp_path) -> None:
     check = Positive(column="amount")
     SUITE.test_it_describes_itself_and_its_options(check)
     SUITE.test_options_that_cannot_be_are_refused(check, [{"column": "code"}])
-    SUITE.test_it_finds_what_the_model_finds(check, below_zero, spark)
+    SUITE.test_it_finds_what_the_model_finds(check, below_zero, spark, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -290,15 +297,15 @@ def test_the_suite_takes_the_check_that_is_right(spark) -> None:
         (SaysNothing, "a finding without a reason"),
     ],
 )
-def test_the_suite_finds_a_row_check_that_is_wrong(wrong, told, spark) -> None:
+def test_the_suite_finds_a_row_check_that_is_wrong(wrong, told, spark, tmp_path) -> None:
     with pytest.raises(AssertionError, match=told):
-        SUITE.test_it_finds_what_the_model_finds(wrong(column="amount"), below_zero, spark)
+        SUITE.test_it_finds_what_the_model_finds(wrong(column="amount"), below_zero, spark, tmp_path)
 
 
 @pytest.mark.parametrize(("wrong", "told"), [(CountsNull, "what the check finds in them"), (CountsTwoCalls, "code")])
-def test_the_suite_finds_a_whole_check_that_is_wrong(wrong, told, spark) -> None:
+def test_the_suite_finds_a_whole_check_that_is_wrong(wrong, told, spark, tmp_path) -> None:
     with pytest.raises(AssertionError, match=told):
-        SUITE.test_it_finds_what_the_model_finds(wrong(columns=("code",)), doubled("code"), spark)
+        SUITE.test_it_finds_what_the_model_finds(wrong(columns=("code",)), doubled("code"), spark, tmp_path)
 
 
 def test_the_suite_finds_what_is_neither_described_nor_refused() -> None:
@@ -310,6 +317,6 @@ def test_the_suite_finds_what_is_neither_described_nor_refused() -> None:
         SUITE.test_options_that_cannot_be_are_refused(NamesNothing(column="amount"), [{"column": "amonut"}])
 
 
-def test_the_suite_finds_a_model_that_nothing_breaks(spark) -> None:
+def test_the_suite_finds_a_model_that_nothing_breaks(spark, tmp_path) -> None:
     with pytest.raises(AssertionError, match="no row of the suite breaks it"):
-        SUITE.test_it_finds_what_the_model_finds(Range(column="id", min=-100), lambda _rows: [], spark)
+        SUITE.test_it_finds_what_the_model_finds(Range(column="id", min=-100), lambda _rows: [], spark, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tidegate.errors import ConfigError
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
 from tidegate.spark.session import Sessions
-from tidegate.testing import FormatBench, FormatContract, MemoryBench, MemoryFormat, Seen
+from tidegate.testing import FormatBench, FormatContract
 from tidegate.testing.contracts.lake import UID, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -81,14 +80,6 @@ def hive(request: pytest.FixtureRequest, folder: Path) -> Lake:
     return lake
 
 
-def memory(request: pytest.FixtureRequest, folder: Path, seen: Seen = Seen.PUBLISHED) -> FormatBench:
-    spark = request.getfixturevalue("spark")
-    return MemoryBench(format=MemoryFormat(seen=seen), session=Sessions(borrowed=spark).load_session())
-
-
-memory_at_once = partial(memory, seen=Seen.WRITTEN)
-
-
 REAL = [
     pytest.param(embedded, id="embedded"),
     pytest.param(delta, id="delta"),
@@ -101,11 +92,8 @@ REAL = [
 ]
 
 
-KINDS = [pytest.param(memory, id="memory"), pytest.param(memory_at_once, id="memory, seen at once"), *REAL]
-
-
 class TestFormats(FormatContract):
-    @pytest.fixture(params=KINDS)
+    @pytest.fixture(params=REAL)
     def lake(self, request: pytest.FixtureRequest, tmp_path: Path) -> FormatBench:
         made: FormatBench = request.param(request, tmp_path)
         return made

@@ -55,8 +55,7 @@ def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed
     assert workspace.snapshots(f"shop.{stream}") == snapshots
 
 
-# Where what a kill leaves differs most; every boundary is played in memory by `test_in_process`, and random moments by
-# `faults`.
+# Where what a kill leaves differs most; the matrix plays every boundary in one process, and `faults` random moments.
 KILLS = [
     ("orders", Stage.PLAN, Moment.DONE),
     ("orders", Stage.WRITE, Moment.DONE),

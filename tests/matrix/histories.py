@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from matrix.model import CREATED, CURSOR, KEY, UID, Event, Row
+from tidegate_scenarios.samples import MOMENTS
 
 TYPES: dict[str, str] = {
     "id": "bigint",
@@ -41,10 +42,7 @@ NAMES = (
     "NULL", "0012", "true",
 )  # fmt: skip
 DAYS = (date(2024, 12, 31), date(2025, 1, 31), date(2025, 2, 28), date(1999, 1, 1), date(9999, 12, 31), None)
-SEEN = (
-    datetime(1, 1, 1), datetime(1582, 10, 10, 3), datetime(9999, 12, 31, 23, 59, 59, 999_999),
-    datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1678, 1, 1), datetime(2025, 3, 9, 2, 30), None,
-)  # fmt: skip
+SEEN = (*MOMENTS, datetime(1678, 1, 1), datetime(2025, 3, 9, 2, 30), None)
 
 
 ENDS = {1: -(2**63), 2: 2**63 - 1}

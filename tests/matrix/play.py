@@ -7,7 +7,7 @@ import random
 import re
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,9 @@ from matrix.shapes import Shape
 from support.lake import QUICK
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome
+from tidegate.engine.events import Event as RunEvent
+from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, Remains, crash_at
 
 
 class Place(Protocol):
@@ -109,16 +112,43 @@ class Player:
 
     def _draw_costs(self) -> None:
         """What earlier loads took is drawn, so that `smart` goes every way, and the same ways when this is replayed."""
-        registry = self.folder / ".tidegate" / "registry.db"
-        if not registry.exists() or not any(shape.strategy == "smart" for shape in self.alive.values()):
+        if not self._registry.exists() or not any(shape.strategy == "smart" for shape in self.alive.values()):
             return
         drawn = random.Random(self.step)
-        with closing(sqlite3.connect(registry, timeout=30)) as connection, connection:
+        with closing(sqlite3.connect(self._registry, timeout=30)) as connection, connection:
             runs = connection.execute("SELECT rowid, outcome_payload FROM runs WHERE outcome = 'loaded'").fetchall()
             for number, text in runs:
                 told = json.loads(text)
                 told["seconds"]["total"] = round(drawn.uniform(0.1, 30), 1)
                 connection.execute("UPDATE runs SET outcome_payload = ? WHERE rowid = ?", (json.dumps(told), number))
+
+    def interrupted(self, name: str, boundary: tuple[Stage, Moment]) -> None:
+        """A run of one stream that ends there as by Ctrl-C."""
+        with suppress(Crash):
+            self.project.run(name, on_event=crash_at(boundary))
+
+    def killed(self, name: str, boundary: tuple[Stage, Moment]) -> None:
+        """A run of one stream that is killed there: what it cleans up is put back, and nobody holds its lease."""
+        left: list[Remains] = []
+
+        def die(event: RunEvent) -> None:
+            if not left and (event.stage, event.moment) == boundary:
+                left.append(Remains(self.folder))
+                raise Crash
+
+        with suppress(Crash):
+            self.project.run(name, on_event=die)
+        if not left:
+            return  # it ended before it got there
+        self.project.close()
+        left[0].put_back()
+        with closing(sqlite3.connect(self._registry, timeout=30)) as connection, connection:
+            connection.execute("DELETE FROM leases")
+        self.project = self._opened()
+
+    @property
+    def _registry(self) -> Path:
+        return self.folder / ".tidegate" / "registry.db"
 
     def reopen(self) -> None:
         """Opens the project again, with its settings as they are now."""

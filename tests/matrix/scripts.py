@@ -114,7 +114,7 @@ class Script:
         if self.kinds.aside:
             self._does(("hold", self.chance.sample(CODES, 3)))
         self._changes()
-        self._changes(0.1)
+        self._changes(0.3)
         if self.kinds.aside:
             self._does(("accept", None))
         else:
@@ -144,7 +144,7 @@ class Script:
         self._load()
         self._does(("hold", self.chance.sample(CODES, 3)))
         for _ in range(phases):
-            self._changes(0.1)
+            self._changes(0.3)
         self._does(("accept", None))
         self._changes()
         self._verified()
@@ -245,5 +245,5 @@ def script(
 
 
 def crashes(names: Sequence[str], chance: random.Random, share: float) -> dict[str, int]:
-    """Which streams a load interrupts first, and where."""
-    return {name: chance.randrange(len(BOUNDARIES)) for name in names if chance.random() < share}
+    """Which streams end in a load first, and where: interrupted at one of the boundaries, or killed at one."""
+    return {name: chance.randrange(2 * len(BOUNDARIES)) for name in names if chance.random() < share}

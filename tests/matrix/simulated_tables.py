@@ -63,7 +63,7 @@ def install(folder: Path) -> None:
     """Makes them dialects of their own schemes for whoever has that folder in its path."""
     kinds = {f"simulated{place}": table.dialect.__name__ for place, table in PLACES.items()}
     text = f"from {__name__} import {', '.join(kinds.values())}\n"
-    installed_package(folder, name="simulated_dialects", text=text, kinds=kinds)
+    installed_package(folder, name="simulated_dialects", text=text, entries={"dialects": kinds})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -14,7 +13,6 @@ from matrix.play import Place, Player
 from matrix.shapes import Shape
 from tidegate.engine.events import BOUNDARIES
 from tidegate.errors import TidegateError
-from tidegate.testing import Crash, crash_at
 
 FOREIGN = -77
 """The key of a row that no source has."""
@@ -57,12 +55,12 @@ def change(player: Player, events: Sequence[Event]) -> None:
 
 
 def load(player: Player, crashes: Mapping[str, int]) -> None:
-    """Every stream once; those with a crash are interrupted at that boundary first."""
+    """Every stream once; those with a crash end at that boundary first: interrupted, or killed in the second round."""
     alive = player.alive
-    for name, boundary in crashes.items():
+    for name, crash in crashes.items():
         if name in alive:
-            with contextlib.suppress(Crash):
-                player.project.run(name, on_event=crash_at(BOUNDARIES[boundary]))
+            killed, boundary = divmod(crash, len(BOUNDARIES))
+            (player.killed if killed else player.interrupted)(name, BOUNDARIES[boundary])
     for outcome in player.project.run(*alive, parallel=player.parallel).streams:
         player.loaded(alive[outcome.stream], outcome)
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate_scenarios.samples import BYTES, DAYS, MOMENTS, NINES
+
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
-
-FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001 - a type without a zone
-BEFORE_1582 = datetime(1582, 10, 10, 12, 34, 56, 789012)  # noqa: DTZ001 - no day of the calendar that Java once had
-MIDDLE = datetime(2025, 3, 30, 2, 30, 0, 1)  # noqa: DTZ001 - an hour that Berlin did not have
-NINES = "9" * 38
 
 COLUMNS: dict[str, tuple[str, Sequence[Any]]] = {
     "tiny": ("tinyint", (-128, 127)),
@@ -31,11 +28,11 @@ COLUMNS: dict[str, tuple[str, Sequence[Any]]] = {
     "flt": ("float", (-3.4028234663852886e38, 1.401298464324817e-45, math.nan, math.inf, -math.inf, -0.0)),
     "dbl": ("double", (-1.7976931348623157e308, 5e-324, math.nan, math.inf, -math.inf, -0.0)),
     "yes": ("boolean", (False, True)),
-    "day": ("date", (date(1, 1, 1), date(9999, 12, 31), date(1582, 10, 10), date(1969, 12, 31))),
-    "ntz": ("timestamp_ntz", (FIRST, LAST, BEFORE_1582, MIDDLE)),
-    "ltz": ("timestamp", tuple(each.replace(tzinfo=UTC) for each in (FIRST, LAST, BEFORE_1582, MIDDLE))),
+    "day": ("date", DAYS),
+    "ntz": ("timestamp_ntz", MOMENTS),
+    "ltz": ("timestamp", tuple(each.replace(tzinfo=UTC) for each in MOMENTS)),
     "txt": ("string", ("", "\U0010ffff\U0001f600", "\x00", " \r\n\t", "é")),
-    "bin": ("binary", (b"", bytes(range(256)))),
+    "bin": ("binary", BYTES),
 }
 SPARK_TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
 

@@ -6,15 +6,17 @@ import sys
 from pathlib import Path
 
 
-def installed_package(folder: Path, *, name: str, text: str, kinds: dict[str, str]) -> None:
-    """Writes a module with dialects, by kind the class, and what says that it is installed."""
+def installed_package(folder: Path, *, name: str, text: str, entries: dict[str, dict[str, str]]) -> None:
+    """Writes a module with plugins, by group and kind the class, and what says that it is installed."""
     (folder / f"{name}.py").write_text(text, encoding="utf-8")
     about = folder / f"{name}-1.0.dist-info"
     about.mkdir()
     told = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n"
     (about / "METADATA").write_text(told, encoding="utf-8")
-    entries = "".join(f"{kind} = {name}:{of}\n" for kind, of in kinds.items())
-    (about / "entry_points.txt").write_text(f"[tidegate.dialects]\n{entries}", encoding="utf-8")
+    lines = []
+    for group, kinds in entries.items():
+        lines += [f"[tidegate.{group}]", *(f"{kind} = {name}:{of}" for kind, of in kinds.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
 def install(folder: Path, *, page: Path, name: str, entry: str) -> None:

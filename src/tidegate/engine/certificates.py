@@ -1,24 +1,23 @@
-"""Which servers have been certified, by the reports that the package contains, and who is told of one that has not.
+"""Which servers have been certified, by one table, and who is told of one that has not.
 
-A missing certificate stops nothing: it says that nobody has shown the kit's report of that version.
+A missing certificate stops nothing: it says that nobody has shown a report of that version.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from tidegate import plugins
 from tidegate.config import Config
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Server
 from tidegate.errors import TidegateError
 
 log = logging.getLogger("tidegate")
@@ -30,24 +29,34 @@ CERTIFY = "`tidegate certify URL` tries it in a schema of its own"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """One report of the kit without a failure, as JSON; see `tidegate.certify.Report.to_dict`."""
+    """A run of the scenario kit in which nothing failed.
 
-    report: dict[str, Any]
+    Args:
+        series: the part of the server's version that it is for.
+        driver, jdbc: the drivers of Python and of Spark.
+        passed: how many cases did.
+        not_supported: the names of those that the database cannot serve, or the kit cannot cause there.
+    """
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Dialect, product and major version: what it is for."""
-        server = self.report["server"]
-        return self.report["dialect"], server["product"], server["major"]
+    dialect: str
+    product: str
+    series: str
+    version: str
+    date: str
+    tidegate: str
+    spark: str
+    python: str
+    driver: str
+    jdbc: str
+    passed: int
+    not_supported: list[str]
 
 
 @cache
-def shipped() -> tuple[Certificate, ...]:
-    """The certificates that the package contains, by their files' names."""
-    folder = resources.files("tidegate.dialects") / "certificates"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
-    found = (Certificate(report=json.loads(file.read_text(encoding="utf-8"))) for file in files)
-    return tuple(each for each in found if each.report["counts"]["failed"] == 0)
+def certified() -> tuple[Certificate, ...]:
+    """Every server that is known to work, by dialect."""
+    text = (resources.files("tidegate.dialects") / "certified.toml").read_text(encoding="utf-8")
+    return tuple(Certificate(**each) for each in tomllib.loads(text)["certified"])
 
 
 def missing(connection: Connection) -> str | None:
@@ -57,22 +66,15 @@ def missing(connection: Connection) -> str | None:
         TidegateError: the server cannot be asked.
     """
     dialect = plugins.dialect_of(connection.scheme)()
-    kit = dialect.certification
-    if kit is None:
+    server = dialect.server(connection)
+    if server is None:
         return f"connection {connection.name!r}: {dialect.kind} has not been certified yet"
-    server = kit.server(connection)
-    if (dialect.kind, server.product, server.major) in {each.key for each in shipped()}:
+    known = [f"{each.product} {each.series}" for each in certified() if each.dialect == dialect.kind]
+    found = f"{server.product} {server.major}"
+    if found in known:
         return None
-    return f"connection {connection.name!r}: {_named(server)} has not been certified yet{_others(dialect.kind)}"
-
-
-def _named(server: Server) -> str:
-    return f"{server.product} {server.major}"
-
-
-def _others(kind: str) -> str:
-    names = [f"{product} {major}" for dialect, product, major in (each.key for each in shipped()) if dialect == kind]
-    return f", only {', '.join(names)}" if names else ""
+    others = f", only {', '.join(known)}" if known else ""
+    return f"connection {connection.name!r}: {found} has not been certified yet{others}"
 
 
 def databases(config: Config, streams: Collection[str] | None = None) -> Iterator[Connection]:

@@ -1,4 +1,4 @@
-"""What a plugin's tests need: a source, a format and a registry in memory, and the suites that plugins must pass.
+"""What a plugin's tests need: a source in memory, loads into a local lake, and the suites that plugins must pass.
 
 Needs pytest. Nothing else of Tidegate imports this package.
 """
@@ -11,17 +11,15 @@ from tidegate.testing.contracts import (  # noqa: E402 - asserts are rewritten i
     CheckContract,
     FormatBench,
     FormatContract,
-    MemoryBench,
     SourceContract,
     StrategyContract,
     WriterContract,
 )
-from tidegate.testing.format import MemoryFormat  # noqa: E402 - as above
-from tidegate.testing.project import Crash, MemoryProject, crash_at, load  # noqa: E402 - as above
+from tidegate.testing.project import Crash, LocalProject, crash_at  # noqa: E402 - as above
 from tidegate.testing.registry import MemoryRegistry  # noqa: E402 - as above
+from tidegate.testing.remains import Remains  # noqa: E402 - as above
 from tidegate.testing.session import spark_session  # noqa: E402 - as above
 from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
-from tidegate.testing.tables import Seen  # noqa: E402 - as above
 
 __all__ = [
     "CheckContract",
@@ -29,16 +27,13 @@ __all__ = [
     "Crash",
     "FormatBench",
     "FormatContract",
-    "MemoryBench",
-    "MemoryFormat",
-    "MemoryProject",
+    "LocalProject",
     "MemoryRegistry",
     "MemorySource",
-    "Seen",
+    "Remains",
     "SourceContract",
     "StrategyContract",
     "WriterContract",
     "crash_at",
-    "load",
     "spark_session",
 ]

@@ -1,11 +1,12 @@
-"""Runs loads on the fakes: a source, a strategy, a writer and a table in memory, through the engine itself."""
+"""Runs loads of one stream in a folder, through the engine itself: what a plugin does in a load, and after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tidegate.core.compatibility import incompatibilities
@@ -14,6 +15,7 @@ from tidegate.core.ids import Target, stream_uid
 from tidegate.core.outcome import Outcome
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.rules import Rule
+from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
@@ -22,9 +24,11 @@ from tidegate.engine.events import Event, Listener, Moment, Stage, ignore
 from tidegate.engine.run import new_run_id, run_stream, utc_now
 from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import Incompatible
+from tidegate.formats.iceberg import Iceberg
 from tidegate.spark.session import Sessions
-from tidegate.testing.format import MemoryFormat
+from tidegate.testing.frames import collected
 from tidegate.testing.registry import MemoryRegistry
+from tidegate.testing.remains import Remains
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,29 +51,36 @@ def crash_at(boundary: tuple[Stage, Moment]) -> Listener:
 
 
 @dataclass(slots=True, kw_only=True)
-class MemoryProject:
-    """One stream from a source to a table in memory; every load is the engine's own, with all seven stages.
+class LocalProject:
+    """One stream from a source to a real table in a folder; every load is the engine's own, with all seven stages.
 
     Args:
         source, strategy, writer: the plugins under test and beside it.
-        spark: a session of the caller; it is neither changed nor stopped.
+        spark: a session of the caller, as `spark_session` gives one; it is neither changed nor stopped.
+        folder: an empty one, for the tables and their catalog.
         key: the key columns; empty for none.
         deletes, checks: as the project file would say them.
-        lake: the tables; a new lake by default.
-        registry: what was recorded; a new one by default.
+        lake: the table format; Iceberg with a catalog in SQLite by default.
+        registry: what was recorded; a new one in memory by default.
         now: the time of what is recorded, aware.
     """
 
     source: Source[Any]
     strategy: Strategy
     writer: Writer
-    spark: SparkSession
+    spark: SparkSession | None
+    folder: Path
     key: tuple[str, ...] = ()
     deletes: Deletes = field(default_factory=Deletes)
     checks: tuple[Rule, ...] = ()
-    lake: MemoryFormat = field(default_factory=MemoryFormat)
+    lake: Format | None = None
     now: Callable[[], datetime] = utc_now
     registry: MemoryRegistry = field(default_factory=lambda: MemoryRegistry.new(utc_now))
+
+    format: Format = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.format = self.lake or local_iceberg(self.folder)
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +107,7 @@ class MemoryProject:
             source=self.source,
             source_name=flavour.name,
             target=TARGET,
-            format=self.lake,
+            format=self.format,
             strategy=self.strategy,
             writer=self.writer,
             key=self.key,
@@ -118,7 +129,7 @@ class MemoryProject:
     @contextmanager
     def context(self) -> Iterator[RunContext]:
         """What functions of the engine take beside the stream, for as long as the block lasts."""
-        with Sessions(borrowed=self.spark) as sessions:
+        with Sessions(borrowed=self.spark, lakes=[self.format.spark_conf()]) as sessions:
             yield RunContext(
                 registry=self.registry,
                 sessions=sessions,
@@ -143,52 +154,41 @@ class MemoryProject:
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
         """The rows that a reader of the table sees, sorted by their text; of these columns, or of all."""
-        found = self.lake.rows(TARGET)
-        picked = [{name: row[name] for name in names} for row in found] if names else found
-        return sorted(picked, key=repr)
+        if not self.format.state(TARGET, "").exists:
+            return []
+        with self.context() as context:
+            read = self.format.read(context.sessions.load_session(), TARGET, None)
+            found = collected(read.select(*names) if names else read, f"reading {TARGET}")
+        return sorted(found, key=repr)
 
     @contextmanager
-    def killed(self, stage: Stage, moment: Moment) -> Iterator[MemoryProject]:
-        """What is left of a run that is killed at a boundary: no handler runs, nothing is cleaned up, no lease ends.
+    def killed(self, stage: Stage, moment: Moment) -> Iterator[LocalProject]:
+        """What is left of a run that is killed at a boundary: what it cleans up on its way out is put back.
 
         Yields:
-            The project as the next process finds it: tables and registry as they were at that moment, and the same
-            source.
+            The project as the next process finds it: tables and registry as they were at that moment, nobody who
+            holds a lease, and the same source.
 
         Raises:
             AssertionError: the run ended before it got there.
         """
-        left: list[tuple[MemoryFormat, MemoryRegistry]] = []
+        left: list[tuple[Remains, MemoryRegistry]] = []
 
         def die(event: Event) -> None:
             if not left and (event.stage, event.moment) == (stage, moment):
-                left.append((self.lake.copy(), self.registry.copy()))
+                left.append((Remains(self.folder), self.registry.copy()))
                 raise Crash
 
         with suppress(Crash):
             self.run(on_event=die)
         if not left:
             raise AssertionError(f"the run ended before {stage} {moment}")
-        with replace(self, lake=left[0][0], registry=left[0][1]) as after:
+        files, registry = left[0]
+        files.put_back()
+        with replace(self, registry=registry) as after:
             yield after
 
 
-def load(  # noqa: PLR0913 - the parts of a stream
-    source: Source[Any],
-    strategy: Strategy,
-    writer: Writer,
-    *,
-    spark: SparkSession,
-    key: tuple[str, ...] = (),
-    lake: MemoryFormat | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """One load from a source into a table in memory, with a registry that ends with it.
-
-    Args:
-        lake: where the table is, to be looked at afterwards, or loaded again; a new one by default.
-        options: of `MemoryProject.run`.
-    """
-    held = MemoryFormat() if lake is None else lake
-    with MemoryProject(source=source, strategy=strategy, writer=writer, spark=spark, key=key, lake=held) as project:
-        return project.run(**(options or {}))
+def local_iceberg(folder: Path) -> Iceberg:
+    """Iceberg tables in a folder, with a catalog in SQLite, as a project without `lakes:` has them."""
+    return Iceberg(name=TARGET.lake, warehouse="./warehouse", catalog={"type": "sqlite"}, folder=folder)

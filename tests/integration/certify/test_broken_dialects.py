@@ -17,7 +17,8 @@ from dataclasses import replace
 from tidegate.core.changes import SafeBound
 from tidegate.core.schema import Kind
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.dialects.postgresql.certification import PostgresqlCertification, PostgresqlScratch
+from tidegate_scenarios.databases.postgresql import PostgresqlCertification, PostgresqlScratch
+from tidegate_scenarios.databases.sqlite import SqliteCertification
 from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.dialects.sqlite import Sqlite
 
@@ -56,10 +57,6 @@ class Hasty(Postgresql):
     kind = "hasty"
     schemes = ()
 
-    @property
-    def certification(self):
-        return HastyCertification()
-
     def open(self, connection):
         return HastySession(self, real(connection))
 
@@ -74,9 +71,6 @@ class HastySession(PostgresqlSession):
 
 
 class HastyCertification(PostgresqlCertification):
-    def server(self, connection):
-        return super().server(real(connection))
-
     def open(self, connection, schema):
         return HastyScratch(connection, schema or self.schema)
 
@@ -85,16 +79,20 @@ class HastyScratch(PostgresqlScratch):
     def __init__(self, connection, schema):
         super().__init__(real(connection), schema)
         self.connection = connection
-
-    def connect_again(self):
-        return HastyScratch(self.connection, self.schema)
 '''
-KINDS = {name.lower(): name for name in ("Truncating", "Blind", "Hasty")}
+ENTRIES = {
+    "dialects": {name.lower(): name for name in ("Truncating", "Blind", "Hasty")},
+    "certifications": {
+        "truncating": "SqliteCertification",
+        "blind": "SqliteCertification",
+        "hasty": "HastyCertification",
+    },
+}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    installed_package(tmp_path, name="broken_dialects", text=PLUGIN, kinds=KINDS)
+    installed_package(tmp_path, name="broken_dialects", text=PLUGIN, entries=ENTRIES)
     return tmp_path
 
 

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from support.certify import certify, command, environment, named
-from tidegate.certify import certify as certify_here
-from tidegate.certify import place_of
 from tidegate.errors import ConfigError
+from tidegate_scenarios.run import certify as certify_here
+from tidegate_scenarios.run import place_of
 
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from support.certify import certify, command, environment
-from tidegate.certify import clean, place_of
-from tidegate.certify.marker import NAME, Marker
 from tidegate.errors import ConfigError
+from tidegate_scenarios.marker import NAME, Marker
+from tidegate_scenarios.run import clean, place_of
 
 PRECIOUS = "CREATE TABLE tidegate_orders (id int, precious text); INSERT INTO tidegate_orders VALUES (1, 'mine')"
 SLOW = """

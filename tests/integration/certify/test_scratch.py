@@ -9,8 +9,9 @@ import pytest
 
 from tidegate import plugins
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification
 from tidegate.errors import ConfigError, SourceError
+from tidegate_scenarios.certification import Certification
+from tidegate_scenarios.run import certification_of
 
 if TYPE_CHECKING:
     from support.postgres import PostgresServer
@@ -20,7 +21,7 @@ pytest_plugins = ["support.mariadb"]
 
 def certification(url: str) -> tuple[Certification, Connection]:
     connection = Connection(name="scratch", url=url)
-    found = plugins.dialect_of(connection.scheme)().certification
+    found = certification_of(connection.scheme)
     assert found is not None
     return found, connection
 
@@ -57,7 +58,7 @@ def check(url: str) -> None:
         assert scratch.contents() is None
     finally:
         scratch.close()
-    server = kit.server(connection)
+    server = plugins.dialect_of(connection.scheme)().server(connection)
     assert server.version.startswith(server.major)
 
 

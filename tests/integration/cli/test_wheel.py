@@ -48,7 +48,7 @@ def test_the_wheel_says_what_it_is(wheel):
     assert metadata["License-Expression"] == "Apache-2.0"
     assert {"demo", "kafka", "s3", "trino", "connect"} <= set(metadata.get_all("Provides-Extra"))
     assert "Typing :: Typed" in metadata.get_all("Classifier")
-    assert tops == {"tidegate", "tidegate_demo", "incremental_loading.py"}
+    assert tops == {"tidegate", "tidegate_demo", "tidegate_scenarios", "incremental_loading.py"}
     urls = [line.partition(", ")[2] for line in metadata.get_all("Project-URL", [])]
     assert all(url.startswith("https://") and "@" not in url for url in urls)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.certify.comparison import different_columns, different_rows, equal
+from tidegate_scenarios.comparison import different_columns, different_rows, equal
 
 LOCAL = datetime(2025, 1, 1, 0, 0, 0, 1)  # noqa: DTZ001 - a type without a zone
 

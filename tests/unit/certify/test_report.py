@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.certify.report import Case, Report, State
 from tidegate.cli.commands import certify
 from tidegate.cli.shell import Shell
-from tidegate.core.ports.certification import Server
+from tidegate.core.server import Server
+from tidegate_scenarios.report import Case, Report, State
 
 PASSED = Case(group="types", name="c_bigint", state=State.PASSED)
 UNSUPPORTED = Case(group="strategies", name="cdc", state=State.NOT_SUPPORTED, detail="no slot | here")

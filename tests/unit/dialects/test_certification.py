@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from typing import Any
 
 import pytest
 import sqlglot
@@ -10,17 +11,22 @@ import sqlglot
 from support import simulated_oracle, simulated_sqlserver, simulated_teradata
 from support.simulated import SimulatedServer
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification
+from tidegate.core.server import Server
 from tidegate.dialects.oracle import Oracle
-from tidegate.dialects.oracle.certification import OracleCertification
 from tidegate.dialects.sqlserver import SqlServer
-from tidegate.dialects.sqlserver.certification import SqlServerCertification
+from tidegate.dialects.sqlserver.session import SqlServerSession
 from tidegate.dialects.sqlserver.types import column_of as of_sqlserver
 from tidegate.dialects.teradata import Teradata
-from tidegate.dialects.teradata.certification import TeradataCertification
+from tidegate.dialects.teradata.session import TeradataSession
 from tidegate.dialects.teradata.types import column_of as of_teradata
 from tidegate.errors import ConfigError
+from tidegate_scenarios.certification import Certification
+from tidegate_scenarios.databases.oracle import OracleCertification
+from tidegate_scenarios.databases.sqlserver import SqlServerCertification
+from tidegate_scenarios.databases.teradata import TeradataCertification
+from tidegate_scenarios.run import certification_of
 
+SESSIONS: dict[str, Any] = {"sqlserver": SqlServerSession, "teradata": TeradataSession}
 KITS = [SqlServerCertification(), OracleCertification(), TeradataCertification()]
 
 
@@ -38,7 +44,7 @@ def test_samples_are_columns_with_two_values_at_least(kit: Certification) -> Non
     ids=["sqlserver", "oracle", "teradata"],
 )
 def test_dialects_offer_them(kit: Certification, dialect) -> None:
-    assert type(dialect.certification) is type(kit)
+    assert type(certification_of(dialect.kind)) is type(kit)
     table = dialect.relation("s", "t").sql
     statement = kit.insert(table, ["a", "b"], [["1", kit.string("it's")], ["2", "NULL"]])
     for each in sqlglot.parse(statement, read=dialect.sqlglot):
@@ -87,9 +93,6 @@ def test_a_schema_of_sql_server() -> None:
     wanted = ["CREATE SCHEMA [tidegate_certify]", "BEGIN TRANSACTION", "COMMIT TRANSACTION"]
     assert [sql for sql in server.statements if sql in wanted] == wanted
     assert server.closed == 2
-    server.on("ProductVersion", [("16.0.4135.4",)])
-    found = SqlServerCertification(server.connect).server(Connection(name="x", url=simulated_sqlserver.URL))
-    assert (found.version, found.major) == ("16.0.4135.4", "16")
 
 
 def test_a_schema_of_oracle_is_a_user() -> None:
@@ -102,9 +105,9 @@ def test_a_schema_of_oracle_is_a_user() -> None:
         with pytest.raises(ConfigError, match="user"):
             refused()
     there.begin()
-    assert not there._session.autocommit
+    assert not there.session.autocommit
     there.commit()
-    assert there._session.autocommit
+    assert there.session.autocommit
     assert server.statements[-1] == "COMMIT"
     statement = OracleCertification().insert("t", ["a"], [["1"], ["2"]])
     assert statement == "INSERT INTO t (a) SELECT 1 FROM dual UNION ALL SELECT 2 FROM dual"
@@ -121,5 +124,29 @@ def test_a_database_of_teradata() -> None:
     assert server.statements[-1] == 'CREATE DATABASE "tidegate_certify" FROM "SHOP" AS PERM = 200000000'
     assert not kit.transactions
     assert kit.create_table('"t"', {"id": "bigint"}) == 'CREATE MULTISET TABLE "t" (id bigint NOT NULL PRIMARY KEY)'
-    server.on("DBCInfoV", [("17.20.03.23   ",)])
-    assert kit.server(Connection(name="x", url=simulated_teradata.URL)).major == "17.20"
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers", "major"),
+    [("17.20.03.23   ", 2, "17.20"), ("16.0.4135.4", 1, "16"), ("10.11.19-MariaDB-log", 2, "10.11"), ("476", 1, "476")],
+)
+def test_a_release_series_is_the_first_numbers_of_a_version(version: str, numbers: int, major: str) -> None:
+    found = Server.of("any", version, numbers=numbers)
+    assert (found.version, found.major) == (version.strip(), major)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "simulated", "asked", "version", "major"),
+    [
+        (SqlServer(), simulated_sqlserver, "ProductVersion", "16.0.4135.4", "16"),
+        (Teradata(), simulated_teradata, "DBCInfoV", "17.20.03.23   ", "17.20"),
+    ],
+    ids=["sqlserver", "teradata"],
+)
+def test_a_server_says_what_it_is(dialect, simulated, asked: str, version: str, major: str, monkeypatch) -> None:
+    server = simulated.server()
+    server.on(asked, [(version,)])
+    connection = Connection(name="x", url=simulated.URL)
+    session = SESSIONS[dialect.kind](dialect, connection, server.connect)
+    monkeypatch.setattr(type(dialect), "open", lambda *_: session)
+    assert dialect.server(connection).major == major

@@ -10,12 +10,12 @@ import pytest
 from support import simulated_scratch
 from support.simulated_scratch import ScratchServer
 from support.simulated_sqlserver import URL
-from tidegate.certify import table_logs
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Scratch, TableLog
-from tidegate.dialects.sqlserver.certification import SqlServerCertification
-from tidegate.dialects.sqlserver.certified_logs import IN_USE, MARKER, ChangeDataCapture, ChangeTracking
 from tidegate.errors import ConfigError
+from tidegate_scenarios import table_logs
+from tidegate_scenarios.certification import Scratch, TableLog
+from tidegate_scenarios.databases.sqlserver import SqlServerCertification
+from tidegate_scenarios.sqlserver_logs import IN_USE, MARKER, ChangeDataCapture, ChangeTracking
 
 TABLE, INSTANCE = "tidegate_orders", "tidegate_certify_1a2b"
 CAPTURE, TRACKING = ChangeDataCapture(), ChangeTracking()

@@ -9,7 +9,7 @@ from tidegate.core.outcome import Result
 from tidegate.core.schema import BIGINT, TIMESTAMP, Column, Schema
 from tidegate.errors import ColumnsUnknown, SchemaRefused, SourceRefused, TidegateError
 from tidegate.strategies.watermark import Watermark
-from tidegate.testing import MemoryProject, MemorySource
+from tidegate.testing import LocalProject, MemorySource
 from tidegate.testing.project import TARGET
 from tidegate.testing.source import MemoryProbe
 from tidegate.writers.merge import Merge
@@ -45,16 +45,16 @@ class Nothing(Watermark):
         return None
 
 
-def load(error):
+def load(error, folder):
     source = Failing(schema=COLUMNS, key=("id",), error=error)
-    with MemoryProject(
-        source=source, strategy=Nothing(column="changed"), writer=Merge(), spark=None, key=("id",)
+    with LocalProject(
+        source=source, strategy=Nothing(column="changed"), writer=Merge(), spark=None, folder=folder, key=("id",)
     ) as project:
-        return project.run(), project.lake.state(TARGET, project.stream.uid)
+        return project.run(), project.format.state(TARGET, project.stream.uid)
 
 
-def test_columns_that_only_rows_would_show_are_waited_for():
-    outcome, table = load(ColumnsUnknown("there is no file yet"))
+def test_columns_that_only_rows_would_show_are_waited_for(tmp_path):
+    outcome, table = load(ColumnsUnknown("there is no file yet"), tmp_path)
     assert (outcome.outcome, outcome.error, table.exists) == (Result.UNCHANGED, None, False)
 
 
@@ -65,8 +65,8 @@ def test_columns_that_only_rows_would_show_are_waited_for():
         SourceRefused("the login of loader was refused"),
     ],
 )
-def test_any_other_error_is_reported_as_it_is(error):
-    outcome, table = load(error)
+def test_any_other_error_is_reported_as_it_is(error, tmp_path):
+    outcome, table = load(error, tmp_path)
     assert (outcome.error.code, outcome.error.message) == (error.code, error.message)
     assert outcome.outcome in (Result.STOPPED, Result.FAILED)
     assert not table.exists

@@ -15,7 +15,8 @@ from tidegate.cli.url_errors import of_url
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidegate.certify import Case, Place, Report
+    from tidegate_scenarios.report import Case, Report
+    from tidegate_scenarios.run import Place
 
 FAILED = 1
 
@@ -42,8 +43,8 @@ def certify(
     In a schema of its own it creates tables with every type, loads and changes them by every strategy, cancels loads,
     cuts connections, compares the lake by another reader, and removes the tables again.
     """
-    from tidegate import certify as kit  # noqa: PLC0415 - it loads PyIceberg
-    from tidegate.config.secrets import redacting  # noqa: PLC0415 - as above
+    from tidegate.config.secrets import redacting  # noqa: PLC0415 - only here
+    from tidegate_scenarios import run as kit  # noqa: PLC0415 - it loads PyIceberg
 
     shell.redact = redacting(url)
     if shell.log_level is LogLevel.INFO:
@@ -81,7 +82,7 @@ def _named(place: Place) -> str:
 
 
 def _clean(shell: Shell, place: Place, *, yes: bool) -> int:
-    from tidegate import certify as kit  # noqa: PLC0415 - as above
+    from tidegate_scenarios import run as kit  # noqa: PLC0415 - as above
 
     if place.left and not yes:
         raise ConfigError(
@@ -108,7 +109,7 @@ def _say(shell: Shell, case: Case) -> None:
 
 
 def _tell(shell: Shell, done: Report) -> None:
-    from tidegate.certify import State  # noqa: PLC0415 - as above
+    from tidegate_scenarios.report import State  # noqa: PLC0415 - as above
 
     groups = dict.fromkeys(case.group for case in done.cases)
     rows = []

@@ -21,10 +21,10 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.connector import CapturedDatabase
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.certification import Certification
 from tidegate.core.ports.column_values import ColumnValues
 from tidegate.core.ports.select_forms import SelectForms
 from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead
 from tidegate.errors import ConfigError
 
@@ -371,14 +371,13 @@ class Connectable(Dialect, Protocol):
     executes: ClassVar[str] = ""
     known: ClassVar[re.Pattern[str]] = re.compile("")
 
-    @property
-    def certification(self) -> Certification | None:
-        """How `tidegate certify` writes to a database of this kind; None where it cannot."""
-        return None
-
     @abstractmethod
     def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
+
+    def server(self, connection: Connection) -> Server | None:  # noqa: ARG002 - nothing says how
+        """What answers there; None where the dialect cannot say. Raises as `open`."""
+        return None
 
     def refuse_url(self, connection: Connection) -> None:  # noqa: ARG002 - a URL may be of any form
         """Raises ConfigError for a URL that `open` would refuse whatever the server says. Asks nobody."""

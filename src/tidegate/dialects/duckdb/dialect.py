@@ -14,12 +14,12 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 
 if TYPE_CHECKING:
-    from tidegate.dialects.duckdb.certification import DuckdbCertification
     from tidegate.dialects.duckdb.session import DuckdbSession
 
 MOST_DIGITS = "9" * 38
@@ -160,13 +160,6 @@ class Duckdb(Connectable):
         """What three or four slashes lead to."""
         return file_of(url)
 
-    @property
-    def certification(self) -> DuckdbCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.duckdb.certification import DuckdbCertification  # noqa: PLC0415 - few ask for it
-
-        return DuckdbCertification()
-
     def refuse_url(self, connection: Connection) -> None:
         """One that names no file."""
         opened_file(connection, self.kind)
@@ -180,6 +173,12 @@ class Duckdb(Connectable):
         from tidegate.dialects.duckdb.session import DuckdbSession  # noqa: PLC0415 - the driver is optional
 
         return DuckdbSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:  # noqa: ARG002 - a file has no server
+        """The library that is loaded here."""
+        from tidegate.dialects.duckdb.session import VERSION  # noqa: PLC0415 - the driver is optional
+
+        return Server.of("DuckDB", VERSION)
 
     def _plain(self, sql: str) -> str:
         return f"CAST({sql} AS VARCHAR) {BY_BYTES}"

@@ -42,7 +42,7 @@ try:
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the DuckDB driver is not installed", hint=extras.hint("duckdb")) from error
 
-
+VERSION: str = duckdb.__version__
 LONGEST_REASON = 1000
 MOST_ROW_BYTES = 4096
 # Two headers behind the one of the file tell in turn how many checkpoints there were, after their checksum. Source:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.mariadb.address import address_of
 from tidegate.dialects.mariadb.types import CHARSET, STATED
@@ -24,7 +26,6 @@ from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.tls import warning
 
 if TYPE_CHECKING:
-    from tidegate.dialects.mariadb.certification import MariadbCertification
     from tidegate.dialects.mariadb.session import MariadbSession
 
 BYTES = frozenset({"binary", "varbinary", "blob"})
@@ -201,13 +202,6 @@ class Mariadb(Connectable):
         found = address_of(connection)
         return warning(connection.name, found.mode or "", [found.host])
 
-    @property
-    def certification(self) -> MariadbCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.mariadb.certification import MariadbCertification  # noqa: PLC0415 - few ask for it
-
-        return MariadbCertification()
-
     def open(self, connection: Connection) -> MariadbSession:
         """Connects.
 
@@ -217,6 +211,12 @@ class Mariadb(Connectable):
         from tidegate.dialects.mariadb.session import MariadbSession  # noqa: PLC0415 - the driver is optional
 
         return MariadbSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """A release series of either has two numbers."""
+        with closing(self.open(connection)) as session:
+            product = "MariaDB" if session.is_mariadb else "MySQL"
+            return Server.of(product, session.rows("SELECT VERSION()")[0][0], numbers=2)
 
     def captured(self, connection: Connection) -> CapturedDatabase:
         """By Debezium's connector for MariaDB, or for MySQL where the URL begins with `mysql://`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.connector import CapturedDatabase
@@ -16,6 +17,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.oracle.address import address_of
 from tidegate.dialects.oracle.types import NATIONAL, STATED, UNBOUNDED
@@ -25,7 +27,6 @@ from tidegate.dialects.shared.tls import warning
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidegate.dialects.oracle.certification import OracleCertification
     from tidegate.dialects.oracle.session import OracleSession
 
 NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"
@@ -198,13 +199,6 @@ class Oracle(Connectable, PrintsFingerprint):
 
         return debezium.captured(address_of(connection))
 
-    @property
-    def certification(self) -> OracleCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.oracle.certification import OracleCertification  # noqa: PLC0415 - few ask for it
-
-        return OracleCertification()
-
     def open(self, connection: Connection) -> OracleSession:
         """Connects.
 
@@ -214,6 +208,11 @@ class Oracle(Connectable, PrintsFingerprint):
         from tidegate.dialects.oracle.session import OracleSession  # noqa: PLC0415 - the driver is an extra
 
         return OracleSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """The number before the first dot is that of a release."""
+        with closing(self.open(connection)) as session:
+            return Server.of("Oracle", session.version)
 
     def _plain(self, sql: str, column: Column) -> str:
         """A text without the blanks that Oracle adds, in the database's character set; of a number all its digits."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import parse_qsl
 
@@ -17,13 +18,13 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.postgresql.plain_urls import plain
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.tls import WARNED
 
 if TYPE_CHECKING:
-    from tidegate.dialects.postgresql.certification import PostgresqlCertification
     from tidegate.dialects.postgresql.session import PostgresqlSession
 
 EPOCH_MICROS = 946_684_800_000_000  # from 1970, where Spark counts from, to 2000, where PostgreSQL does
@@ -219,18 +220,16 @@ class Postgresql(Connectable):
         utc = f"{local} AT TIME ZONE 'UTC'" if kind.kind is Kind.TIMESTAMPTZ else local
         return f"date_trunc('{UNITS[characters]}', {utc})", TIMESTAMP
 
-    @property
-    def certification(self) -> PostgresqlCertification:
-        """Schemas of a database, written to by psycopg."""
-        from tidegate.dialects.postgresql.certification import PostgresqlCertification  # noqa: PLC0415 - as below
-
-        return PostgresqlCertification()
-
     def open(self, connection: Connection) -> PostgresqlSession:
         """Connects."""
         from tidegate.dialects.postgresql.session import PostgresqlSession  # noqa: PLC0415 - the driver takes 0.2 s
 
         return PostgresqlSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """The number before the dot is the release series."""
+        with closing(self.open(connection)) as session:
+            return Server.of("PostgreSQL", session.rows("SHOW server_version")[0][0])
 
     def refuse_url(self, connection: Connection) -> None:
         """By libpq itself, but for URLs that are plainly right."""

@@ -7,12 +7,14 @@ without one, and never rounds: digits of a second beyond the sixth are cut off.
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
@@ -20,7 +22,6 @@ from tidegate.dialects.snowflake.address import address_of
 from tidegate.dialects.snowflake.types import DOCUMENTS, digits
 
 if TYPE_CHECKING:
-    from tidegate.dialects.snowflake.certification import SnowflakeCertification
     from tidegate.dialects.snowflake.session import SnowflakeSession
 
 MICROS = 6  # digits of a second that a canonical text has
@@ -139,13 +140,6 @@ class Snowflake(Connectable, PrintsFingerprint):
         """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(substr({digest}, {1 + 8 * index}, 8), 'XXXXXXXX')"
 
-    @property
-    def certification(self) -> SnowflakeCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.snowflake.certification import SnowflakeCertification  # noqa: PLC0415 - few ask for it
-
-        return SnowflakeCertification(self)
-
     def refuse_url(self, connection: Connection) -> None:
         """See `address.py`."""
         address_of(connection)
@@ -159,6 +153,11 @@ class Snowflake(Connectable, PrintsFingerprint):
         from tidegate.dialects.snowflake.session import SnowflakeSession  # noqa: PLC0415 - the driver is an extra
 
         return SnowflakeSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """Each week has another release; its first number is kept for years."""
+        with closing(self.open(connection)) as session:
+            return Server.of("Snowflake", session.rows("SELECT current_version()")[0][0])
 
     @staticmethod
     def _cut(sql: str, pattern: str, length: int) -> str:

@@ -6,6 +6,7 @@ expression fails on a value that the column's declared type does not allow, and 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -15,13 +16,13 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.sqlite.types import AS_TEXT
 
 if TYPE_CHECKING:
-    from tidegate.dialects.sqlite.certification import SqliteCertification
     from tidegate.dialects.sqlite.session import SqliteSession
 
 DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -138,13 +139,6 @@ class Sqlite(Connectable):
         """What three or four slashes lead to."""
         return file_of(url)
 
-    @property
-    def certification(self) -> SqliteCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.sqlite.certification import SqliteCertification  # noqa: PLC0415 - few ask for it
-
-        return SqliteCertification()
-
     def refuse_url(self, connection: Connection) -> None:
         """One that names no file."""
         opened_file(connection, self.kind)
@@ -154,6 +148,10 @@ class Sqlite(Connectable):
         from tidegate.dialects.sqlite.session import SqliteSession  # noqa: PLC0415 - only where a session is asked for
 
         return SqliteSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:  # noqa: ARG002 - a file has no server
+        """The library that is loaded here."""
+        return Server.of("SQLite", sqlite3.sqlite_version)
 
     def _case(self, sql: str, column: Column, *goods: tuple[str, str]) -> str:
         """The first good form that holds, NULL for NULL, else an error that names the column, not the value."""

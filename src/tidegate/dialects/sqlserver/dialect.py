@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
@@ -25,7 +27,6 @@ from tidegate.dialects.sqlserver.address import address_of
 from tidegate.dialects.sqlserver.types import ROW_VERSION, word_of
 
 if TYPE_CHECKING:
-    from tidegate.dialects.sqlserver.certification import SqlServerCertification
     from tidegate.dialects.sqlserver.session import SqlServerSession
 
 UTF8 = "Latin1_General_100_BIN2_UTF8"
@@ -240,13 +241,6 @@ class SqlServer(Connectable, PrintsFingerprint):
 
         return debezium.captured(address_of(connection))
 
-    @property
-    def certification(self) -> SqlServerCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.sqlserver.certification import SqlServerCertification  # noqa: PLC0415 - few ask for it
-
-        return SqlServerCertification()
-
     def open(self, connection: Connection) -> SqlServerSession:
         """Connects.
 
@@ -256,6 +250,12 @@ class SqlServer(Connectable, PrintsFingerprint):
         from tidegate.dialects.sqlserver.session import SqlServerSession  # noqa: PLC0415 - the driver is an extra
 
         return SqlServerSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """The number before the first dot is that of a release."""
+        with closing(self.open(connection)) as session:
+            version = session.rows("SELECT CAST(serverproperty('ProductVersion') AS varchar(50))")[0][0]
+            return Server.of("SQL Server", version)
 
     def _number(self, sql: str, column: Column) -> str:
         """A row's version is eight bytes, whose first bit is never set."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint, mask
@@ -21,7 +23,6 @@ from tidegate.dialects.shared.tls import warning
 from tidegate.dialects.teradata.address import address_of
 
 if TYPE_CHECKING:
-    from tidegate.dialects.teradata.certification import TeradataCertification
     from tidegate.dialects.teradata.session import TeradataSession
 
 NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"
@@ -166,13 +167,6 @@ class Teradata(Connectable, PrintsFingerprint):
         found = address_of(connection)
         return warning(connection.name, found.mode or "", [found.host])
 
-    @property
-    def certification(self) -> TeradataCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.teradata.certification import TeradataCertification  # noqa: PLC0415 - few ask for it
-
-        return TeradataCertification()
-
     def open(self, connection: Connection) -> TeradataSession:
         """Connects.
 
@@ -182,3 +176,9 @@ class Teradata(Connectable, PrintsFingerprint):
         from tidegate.dialects.teradata.session import TeradataSession  # noqa: PLC0415 - the driver is an extra
 
         return TeradataSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """The first two numbers are those of a release."""
+        with closing(self.open(connection)) as session:
+            version = session.rows("SELECT i.InfoData FROM DBC.DBCInfoV AS i WHERE i.InfoKey = 'VERSION'")[0][0]
+            return Server.of("Teradata", version, numbers=2)

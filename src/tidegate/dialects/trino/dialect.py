@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.addresses import is_loopback
@@ -15,13 +16,13 @@ from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.server import Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.tls import unverified_server
 from tidegate.dialects.trino.address import address_of
 
 if TYPE_CHECKING:
-    from tidegate.dialects.trino.certification import TrinoCertification
     from tidegate.dialects.trino.session import TrinoSession
 
 MICROS = 6  # digits of a second that a canonical text has
@@ -169,13 +170,6 @@ class Trino(Connectable):
             return unverified_server(connection.name, "verify=false", "verify=true, or the file of its authority,")
         return f"connection {connection.name!r}: others on the network may read and change what is sent; use ?ssl=true"
 
-    @property
-    def certification(self) -> TrinoCertification:
-        """See `certification.py`."""
-        from tidegate.dialects.trino.certification import TrinoCertification  # noqa: PLC0415 - few ask for it
-
-        return TrinoCertification()
-
     def open(self, connection: Connection) -> TrinoSession:
         """Connects.
 
@@ -185,6 +179,11 @@ class Trino(Connectable):
         from tidegate.dialects.trino.session import TrinoSession  # noqa: PLC0415 - the driver is an extra
 
         return TrinoSession(self, connection)
+
+    def server(self, connection: Connection) -> Server:
+        """A version is one number."""
+        with closing(self.open(connection)) as session:
+            return Server.of("Trino", session.rows("SELECT version()")[0][0])
 
     def _digits(self, sql: str, column: Column, word: str, length: int) -> str:
         """Six digits of a second, the others cut off: a cast to fewer digits would round."""

@@ -2,7 +2,7 @@
 
 from tidegate.testing.contracts.check import CheckContract
 from tidegate.testing.contracts.format import FormatContract
-from tidegate.testing.contracts.lake import FormatBench, MemoryBench
+from tidegate.testing.contracts.lake import FormatBench
 from tidegate.testing.contracts.source import SourceContract
 from tidegate.testing.contracts.strategy import StrategyContract
 from tidegate.testing.contracts.writer import WriterContract
@@ -11,7 +11,6 @@ __all__ = [
     "CheckContract",
     "FormatBench",
     "FormatContract",
-    "MemoryBench",
     "SourceContract",
     "StrategyContract",
     "WriterContract",

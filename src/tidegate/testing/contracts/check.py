@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Column, Schema, 
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.errors import ColumnMissing, ConfigError
 from tidegate.strategies.full import Full
-from tidegate.testing.project import MemoryProject
+from tidegate.testing.project import LocalProject
 from tidegate.testing.rows import Row
 from tidegate.testing.source import MemorySource
 from tidegate.writers.replace import Replace
@@ -118,7 +119,9 @@ class CheckContract:
             with pytest.raises(ColumnMissing):
                 refuse_rules("rows", [Rule(check=check, name="other columns")], others)
 
-    def test_it_finds_what_the_model_finds(self, check: Check, broken: BrokenRows, spark: SparkSession) -> None:
+    def test_it_finds_what_the_model_finds(
+        self, check: Check, broken: BrokenRows, spark: SparkSession, tmp_path: Path
+    ) -> None:
         """In each row alone, in rows with NULL, in no row, and in random ones; it reads no column but those it names.
 
         Each set of rows is a rule of its own, restricted to them by `where:`.
@@ -128,7 +131,7 @@ class CheckContract:
             Rule(check=check, name=f"set {number}", on_fail=OnFail.WARN, where=_where(rows))
             for number, rows in enumerate(sets)
         )
-        notes = _load(rules, spark, only=("id", *check.columns)).notes
+        notes = _load(rules, spark, tmp_path, only=("id", *check.columns)).notes
         found = [_findings(check, rule.name, notes) for rule in rules]
         wanted = [_counted(check, broken(rows)) for rows in sets]
         differing = [
@@ -140,17 +143,19 @@ class CheckContract:
         assert any(wanted), "no row of the suite breaks it: choose other options"
         assert not all(wanted), "nothing in the suite passes it: choose other options"
 
-    def test_a_load_stops_or_sets_rows_aside(self, check: Check, broken: BrokenRows, spark: SparkSession) -> None:
+    def test_a_load_stops_or_sets_rows_aside(
+        self, check: Check, broken: BrokenRows, spark: SparkSession, tmp_path: Path
+    ) -> None:
         """Nothing is published of a load that stops; no message has a value of a row."""
         some = next((rows for rows in reversed(_sets(check.columns)) if broken(rows)), ())
         stop = Rule(check=check, name="rule", on_fail=OnFail.STOP, where=_where(some))
-        stopped = _load((stop,), spark, lands=False)
+        stopped = _load((stop,), spark, tmp_path / "stopped", lands=False)
         assert SECRET not in f"{stopped.notes} {stopped.error}"
         bad = broken(CONTENT)
         if isinstance(bad, bool):
             return
         rule = Rule(check=check, name="rule", on_fail=OnFail.QUARANTINE)
-        with _project((rule,), spark, COLUMNS.names) as project:
+        with _project((rule,), spark, tmp_path / "quarantined", COLUMNS.names) as project:
             outcome = project.load()
             landed = {row["id"] for row in project.rows("id")}
         assert landed == {row["id"] for row in CONTENT} - {row["id"] for row in bad}
@@ -191,19 +196,23 @@ def _findings(check: Check, name: str, notes: Sequence[str]) -> int:
     return int(found[1] or 1)
 
 
-def _project(rules: tuple[Rule, ...], spark: SparkSession, names: Sequence[str]) -> MemoryProject:
+def _project(rules: tuple[Rule, ...], spark: SparkSession, folder: Path, names: Sequence[str]) -> LocalProject:
     columns = Schema(columns=tuple(column for column in COLUMNS if column.name in names))
     rows = [{name: row[name] for name in columns.names} for row in CONTENT]
     source = MemorySource(schema=columns, rows=rows, key=("id",))
-    return MemoryProject(
-        source=source, strategy=Full(), writer=Replace(), spark=spark, key=("id",), checks=rules, now=lambda: NOW
-    )
+    parts: dict[str, Any] = {"source": source, "strategy": Full(), "writer": Replace(), "key": ("id",)}
+    return LocalProject(**parts, spark=spark, folder=folder, checks=rules, now=lambda: NOW)
 
 
 def _load(
-    rules: tuple[Rule, ...], spark: SparkSession, *, only: Sequence[str] = COLUMNS.names, lands: bool = True
+    rules: tuple[Rule, ...],
+    spark: SparkSession,
+    folder: Path,
+    *,
+    only: Sequence[str] = COLUMNS.names,
+    lands: bool = True,
 ) -> Outcome:
-    with _project(rules, spark, only) as project:
+    with _project(rules, spark, folder, only) as project:
         outcome = project.run()
         if lands:
             assert outcome.error is None, outcome.error

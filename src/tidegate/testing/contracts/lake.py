@@ -18,7 +18,6 @@ from tidegate.core.ports.format import Format, Layout, Staging
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything
-from tidegate.testing.format import MemoryFormat
 from tidegate.testing.frames import frame
 
 if TYPE_CHECKING:
@@ -128,31 +127,6 @@ class FormatBench(ABC):
         if not self.format.invisible:
             put(staging, self.rows(*rows), mode)
         staging.publish()
-
-
-@dataclass(kw_only=True)
-class MemoryBench(FormatBench):
-    """Tables in memory under test."""
-
-    format: MemoryFormat
-
-    def oracle(self, target: Target) -> list[dict[str, Any]]:
-        """The visible rows, sorted."""
-        return sorted(self.format.rows(target), key=lambda row: [(value is None, str(value)) for value in row.values()])
-
-    def insert(self, target: Target, *values: Any) -> None:
-        """One row that somebody else commits."""
-        schema = self.format.state(target, UID).schema
-        names = schema.names if schema else ()
-        self.format.insert(target, dict(zip(names, values, strict=True)))
-
-    def alter(self, target: Target) -> None:
-        """One more column."""
-        self.format.add_column(target, Column(name="later", type=TEXT))
-
-    def compact(self, target: Target) -> None:
-        """A commit of no rows."""
-        self.format.insert(target)
 
 
 def put(staging: Staging, rows: DataFrame, mode: Mode) -> None:

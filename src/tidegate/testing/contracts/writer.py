@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.errors import PlanError
 from tidegate.strategies.full import Full
 from tidegate.strategies.watermark import Watermark
-from tidegate.testing.project import MemoryProject
+from tidegate.testing.project import LocalProject
 from tidegate.testing.source import MemorySource
 
 if TYPE_CHECKING:
@@ -62,12 +63,15 @@ class WriterContract:
         for facts in _facts():
             chosen(writer, facts)
 
-    def test_every_row_that_a_load_reads_is_in_the_table(self, writer: Writer, spark: SparkSession) -> None:
+    def test_every_row_that_a_load_reads_is_in_the_table(
+        self, writer: Writer, spark: SparkSession, tmp_path: Path
+    ) -> None:
         """Rows of known keys and of new ones; a load without changes writes no row."""
         source = MemorySource(schema=COLUMNS, key=("id",))
         strategy: Any = Watermark(column="changed") if Upsert in writer.accepts else Full()
         moments = itertools.count()
-        with MemoryProject(source=source, strategy=strategy, writer=writer, spark=spark, key=("id",)) as project:
+        parts: dict[str, Any] = {"source": source, "strategy": strategy, "writer": writer, "key": ("id",)}
+        with LocalProject(**parts, spark=spark, folder=tmp_path) as project:
             for ids in ((1, 2, 3), (2, 4), ()):
                 _change(source, ids, moments)
                 outcome = project.load()
