@@ -170,6 +170,15 @@ def test_backdated_row_within_the_lookback_is_found() -> None:
     assert one.run() is None
 
 
+def test_a_row_within_the_lookback_that_changes_without_a_new_time_is_found() -> None:
+    one = stream(lookback=timedelta(days=2))
+    one.run()
+    one.table.rows["a"]["created_at"] = at("01 00:00:00.000002")
+    assert one.run() is not None
+    assert one.loaded == one.table.rows
+    assert one.run() is None
+
+
 def test_backdated_row_without_lookback_is_what_lookback_is_for() -> None:
     one = stream()
     one.run()
