@@ -14,13 +14,7 @@ import duckdb
 import sqlglot
 
 NUMBERS = count()
-HOW = {
-    "inner": "JOIN",
-    "left": "LEFT JOIN",
-    "full_outer": "FULL JOIN",
-    "left_semi": "SEMI JOIN",
-    "left_anti": "ANTI JOIN",
-}
+HOW = {"inner": "JOIN", "left": "LEFT JOIN"}
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -94,10 +88,7 @@ class DuckFrame:
         return self._made(f"SELECT * FROM {self.name} {HOW[how]} {other.name} USING ({using})")
 
     def groupBy(self, *keys: str) -> Grouped:  # noqa: N802 - as a DataFrame
-        return Grouped(self, keys)
-
-    def localCheckpoint(self) -> DuckFrame:  # noqa: N802 - as a DataFrame
-        return self
+        return Grouped(self, ", ".join(keys))
 
     def _spark(self, statement: str) -> DuckFrame:
         (translated,) = sqlglot.transpile(statement, read="spark", write="duckdb")
@@ -114,14 +105,7 @@ class Grouped:
     """Rows of a frame by key."""
 
     rows: DuckFrame
-    keys: Sequence[str]
+    keys: str
 
     def count(self) -> DuckFrame:
-        return self._all("count(*) AS count")
-
-    def agg(self, functions: Mapping[str, str]) -> DuckFrame:
-        return self._all(*(f"{name}({column}) AS `{name}({column})`" for column, name in functions.items()))
-
-    def _all(self, *asked: str) -> DuckFrame:
-        by = ", ".join(self.keys)
-        return self.rows._spark(f"SELECT {by}, {', '.join(asked)} FROM {self.rows.name} GROUP BY {by}")
+        return self.rows._spark(f"SELECT {self.keys}, count(*) AS count FROM {self.rows.name} GROUP BY {self.keys}")
