@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-faults test-endurance matrix packages platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
+.PHONY: help setup demo test test-all test-faults test-endurance mutants matrix packages platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -71,6 +71,9 @@ $(PACKAGES)/.ready: $(READY) $(wildcard packages/*/pyproject.toml)
 platform: $(PACKAGES)/.ready services ## the platform of examples/parking on real servers, from a poll to an alert
 	@sh scripts/services.sh s3
 	@PYTHONPATH=tests:examples $(PACKAGES)/bin/python scripts/platform
+
+mutants: setup services ## thirty decisions and guarantees broken one by one: `make test` notices each
+	PYTHONPATH=src:examples:tests $(BIN)/python -m mutants $(MUTANTS)
 
 matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
 	@sh scripts/services.sh kafka

@@ -86,6 +86,10 @@ class Cursor:
         """The expression of the value of such a text."""
         return Spark().literal(self.type, text)
 
+    def at_least(self, text: str) -> str:
+        """The condition of rows with that value, as such a text, or a greater one."""
+        return f"{self.name} >= {self.literal(text)}"
+
     def low(self, watermark: str | None, lookback: timedelta | int | None) -> str | None:
         """The least value that a load looks at, inclusive, as canonical text; None for all values.
 

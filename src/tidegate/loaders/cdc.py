@@ -111,7 +111,7 @@ class Events:
         old = since.loaded_through if since else None
         low = cursor.low(old, self.lookback)
         if low is not None:
-            events = events.where(f"{cursor.name} >= {cursor.literal(low)} OR {cursor.name} IS NULL")
+            events = events.where(f"{cursor.at_least(low)} OR {cursor.name} IS NULL")
         _need_operations(events, self.operation, self.sequence)
         (seen,) = events.selectExpr(f"{cursor.canonical(f'max({cursor.name})')} AS high").collect()
         latest = self._latest(events)

@@ -160,13 +160,13 @@ def _batches(
         rows = _without_nulls(source, cursor, on_null)
         low = cursor.low(old, lookback)
         if low is not None:
-            rows = rows.where(f"{cursor.name} >= {cursor.literal(low)}")
+            rows = rows.where(cursor.at_least(low))
         if key:
             rows = one_a_key(rows, Latest(key=key, order=(column,)))
             if present is not None:
                 rows = not_outdated(rows, present, key, column, equal=False)
         elif present is not None and low is not None:
-            present = present.where(f"{cursor.name} >= {cursor.literal(low)}")
+            present = present.where(cursor.at_least(low))
         rows = new_rows(rows, present, key, casts=sink.casts)
         facts = _facts(rows, cursor, old)
         new = cursor.latest(old, facts[1])

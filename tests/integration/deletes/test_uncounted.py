@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tidegate.testing.format import MemoryFormat
 
 from tidegate.core.policies.deletes import Deletes, Detect
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.strategies.watermark import Watermark
 from tidegate.testing import MemoryProject, MemorySource
-from tidegate.testing.format import MemoryFormat
 from tidegate.writers.merge import Merge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -59,6 +59,7 @@ def test_rows_that_swap_partitions_change_the_digest_and_not_the_total() -> None
     one, other = Ledger().loaded(parts({"1": ["a"], "2": ["b"]})), Ledger().loaded(parts({"1": ["b"], "2": ["a"]}))
     assert one.total == other.total
     assert one.digest != other.digest
+    assert not one.vouched(other.voucher())
 
 
 def test_no_position_vouches_by_accident() -> None:

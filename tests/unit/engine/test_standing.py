@@ -1,18 +1,39 @@
 """What a run may build on, where loads are seen before they are proven."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.schema import BIGINT, Column, Schema
+from tidegate.engine import partitions
 from tidegate.engine.recovery import recovery
 from tidegate.engine.stream import Policies, VerifyLevel
 from tidegate.registry.values import PlanStatus
 
-LOADED = Position(sequence=2, load_id="two", kind="watermark", state={"total": "x", "ledger": "y", "method": {}})
+CLAIMS = (
+    "total",
+    "ledger",
+    "window",
+    "rechecks",
+    "nulls",
+    "keys",
+    "version",
+    "fingerprint",
+    "own_fingerprint",
+    "whole_at",
+)
+STATE = {"cursor": ["at"], "value": "2025-01-01", "method": {}, "manifest": "m", "fence": {}}
+LOADED = Position(sequence=2, load_id="two", kind="watermark", state={**STATE, **dict.fromkeys(CLAIMS, "x")})
+COLUMNS = Schema(columns=(Column(name="id", type=BIGINT),))
+MORE = Schema(columns=(*COLUMNS, Column(name="more", type=BIGINT)))
+LEDGER = Ledger(entries={"1": Entry(fingerprint=Fingerprint.of_texts(["a"]))})
+AS_MEASURED = replace(LOADED, state=LEDGER.voucher(), schema=COLUMNS.digest)
 
 
 @dataclass
@@ -89,8 +110,7 @@ def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verif
     registry = Registry(RegistryPosition(LOADED, verified))
     found = recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert (found.proven, registry.told) == (proven, [])
-    vouches = found.vouched.state
-    assert ("ledger" in vouches) is proven, "an unproven load vouches for no partition"
+    assert found.vouched.state == (LOADED.state if proven else STATE), "an unproven load vouches for no row"
     assert found.since == LOADED
 
 
@@ -99,3 +119,18 @@ def test_a_plan_that_never_landed_is_dropped():
     registry = Registry(RegistryPosition(LOADED, verified=True), [lost])
     recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert registry.told == [("three", PlanStatus.DROPPED)]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "since", "columns", "trusted"),
+    [
+        (LEDGER, AS_MEASURED, COLUMNS, True),
+        (None, AS_MEASURED, COLUMNS, False),
+        (LEDGER, None, COLUMNS, False),
+        (Ledger(), AS_MEASURED, COLUMNS, False),
+        (LEDGER, AS_MEASURED, MORE, False),
+    ],
+    ids=["as it was measured", "lost", "of a new table", "of other rows", "of other columns"],
+)
+def test_a_ledger_counts_for_the_position_and_the_columns_that_it_was_measured_with(ledger, since, columns, trusted):
+    assert partitions.trusted(ledger, since, columns) == (ledger if trusted else None)

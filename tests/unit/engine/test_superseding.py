@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from support.duck_frame import DuckFrame, connect
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.log import EventRules
@@ -16,10 +17,11 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import MANIFEST
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.slices import Everything, LogRange, Range
+from tidegate.core.slices import Everything, LogRange, Partition, Range
 from tidegate.core.slices import Files as Chosen
 from tidegate.engine.planner import PlanInputs, make_plan
-from tidegate.engine.quarantine.superseded import Load, how, whole
+from tidegate.engine.quarantine.superseded import Load, how, left, whole
+from tidegate.spark.validation import META
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.files import Files
 from tidegate.strategies.full import Full
@@ -94,3 +96,18 @@ def test_a_load_of_a_part_leaves_what_waits_elsewhere():
     assert whole(of, load(of, WINDOW, full_refresh=True))
     history = bare(FULL, Scd2())
     assert not whole(history, load(history, ALL)), "versions that were read before go on to count"
+
+
+def test_only_rows_of_earlier_loads_are_superseded():
+    of, duck = bare(FULL, Replace(), key=()), connect()
+    columns = {"id": "bigint", f"{META}load": "bigint", f"{META}until": "bigint"}
+    made = load(of, replace(ALL, slices=(Partition(column="id", label="1", low="1", high="5"),)))
+    number = made.plan.position.sequence
+    waiting = DuckFrame.of(duck, columns, (2, number - 1, None), (3, number, None), (7, number - 1, None), (2, 1, 2))
+    assert how(of, made) is Superseding.SLICES
+    assert sorted(left(of, waiting, None, made).collect()) == [
+        (2, 1, 2),
+        (2, number - 1, number),
+        (3, number, None),
+        (7, number - 1, None),
+    ]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tidegate.core.position import Position
+from tidegate.errors import PositionMoved
 from tidegate.formats.delta import Delta
+from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.staging import DeltaStaging
+from tidegate.formats.shared.storage import store_of
 from unit.formats.delta_logs import MADE, TARGET, UID, add, info, load, remove, write
 
 SPARK = {"version": None, "timestamp": "2026-07-01 14:00:00"}
@@ -78,3 +86,26 @@ def test_files_of_no_version_that_is_kept_tell_none(tmp_path):
     lake = lake_of(tmp_path, loaded(1, add("a")), loaded(2, add("b")), restore(SPARK, remove("b"), add("x")))
     assert (position(lake), lake.state(TARGET, UID).last_sequence) == (None, 2)
     assert lake.versions(TARGET, UID)[-1].load is None
+
+
+@pytest.mark.parametrize(
+    ("between", "own", "moved"),
+    [
+        ([], True, None),
+        ([loaded(7, add("x"))], True, "its rows are in the table, too"),
+        ([restore(SPARK, remove("b"))], True, "its rows are in the table, too"),
+        ([restore(SPARK, remove("b"))], False, "it was skipped"),
+        ([[{"commitInfo": {"operation": "OPTIMIZE"}}]], True, None),
+    ],
+    ids=["nothing", "a load of this stream", "a RESTORE", "a RESTORE and no load", "other work"],
+)
+def test_what_comes_between_plan_and_commit_is_noticed(tmp_path, between, own, moved):
+    lake_of(tmp_path, loaded(1, add("a")), loaded(2, add("b")), *between, *([loaded(3, add("c"))] if own else []))
+    position = Position(sequence=3, load_id="l3", kind="watermark", state={})
+    plan = SimpleNamespace(uid=UID, base="2", position=position, stream=SimpleNamespace(name="orders"))
+    load_log = partial(Log.open, store_of(f"file://{tmp_path}/warehouse/shop/orders"))
+    staging = DeltaStaging(session=None, target=TARGET, plan=plan, location="", load=load_log)
+    staging._look()
+    assert len(staging._landed) == own
+    with pytest.raises(PositionMoved, match=moved) if moved else nullcontext():
+        staging._need_own()

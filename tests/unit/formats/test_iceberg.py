@@ -6,7 +6,7 @@ import gzip
 import json
 import sqlite3
 import struct
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from tidegate.core.ids import Target
-from tidegate.core.plan import Prune, branch_prefix
+from tidegate.core.plan import Mode, Prune, branch_prefix
 from tidegate.core.ports.format import Layout
 from tidegate.core.position import Position, property_name
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
-from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
+from tidegate.errors import CommitUnknown, ConfigError, InternalError, SchemaRefused, WriteError
 from tidegate.formats.iceberg import Iceberg, ddl
 from tidegate.formats.iceberg.column_bounds import may_hold
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
+from tidegate.formats.iceberg.staging import IcebergStaging
 
 UID = "0123456789abcdef"
 TARGET = Target(lake="lake", namespace=("shop",), table="orders")
@@ -324,3 +325,34 @@ def test_the_search_ends_with_the_first_file_that_may_hold_a_value() -> None:
     large = manifest(file(struct.pack("<q", 5), struct.pack("<q", 6)), rows=9)
     assert held(table_of(small, large), BIGINT, 5, 6)
     assert (small.opened, large.opened) == ([], [True])
+
+
+BRANCH = "tidegate_load"
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["moved", "not moved"])
+def test_a_load_is_published_once_the_table_shows_it_whatever_the_catalog_answers(moves: bool) -> None:
+    raw = metadata(snapshot(1))
+    raw["snapshots"].append(marked(2, 1))
+    raw["refs"] = {BRANCH: {"snapshot-id": 2}}
+    asked: list[str] = []
+
+    def answer(statement: str) -> SimpleNamespace:
+        asked.append(statement)
+        if moves and "fast_forward" in statement:
+            raw["current-snapshot-id"] = 2
+        return SimpleNamespace(collect=list)
+
+    write = SimpleNamespace(mode=Mode.MERGE_ON_READ)
+    plan = SimpleNamespace(uid=UID, base="1", branch=BRANCH, position=POSITION, replaced=(), write=write)
+    staging = IcebergStaging(
+        session=SimpleNamespace(sql=answer),
+        target=TARGET,
+        plan=plan,
+        load=lambda: Metadata(raw),
+        table=lambda: None,
+        warehouse=None,
+    )
+    with nullcontext() if moves else pytest.raises(CommitUnknown, match="that the table does not show"):
+        assert staging.publish().snapshot == "2"
+    assert [statement.partition(" ")[0] for statement in asked] == (["CALL", "ALTER"] if moves else ["CALL"])

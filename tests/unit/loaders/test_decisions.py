@@ -55,7 +55,10 @@ def test_a_whole_path_or_a_name_is(where):
     ],
 )
 def test_a_lookback_reaches_back_and_the_watermark_itself_is_looked_at(kind, watermark, lookback, low):
-    assert Cursor(column="c", type=kind).low(watermark, lookback) == low
+    cursor = Cursor(column="c", type=kind)
+    assert cursor.low(watermark, lookback) == low
+    if low is not None:
+        assert cursor.at_least(low) == f"`c` >= {cursor.literal(low)}"
 
 
 @pytest.mark.parametrize(

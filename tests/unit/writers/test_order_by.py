@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.core.batch import Latest
 from tidegate.core.schema import JSON, TEXT, UUID, Column, Schema, decimal
 from tidegate.dialects.duckdb.types import column_of as duckdb
 from tidegate.dialects.mariadb.types import DECIMAL, ENUM
@@ -87,6 +88,19 @@ def test_what_sorts_differently_as_text_orders_no_rows(column: Column) -> None:
 def test_what_sorts_alike_orders_rows(column: Column) -> None:
     assert column.type in (TEXT, UUID) or column.type.stored != TEXT
     assert Merge(order_by=("revision",)).added(Schema(columns=(column,)), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("cursor", "rule"),
+    [
+        (("at",), Latest(key=("id",), order=("at", "revision"))),
+        (("revision",), Latest(key=("id",), order=("revision",))),
+        ((), Latest(key=("id",), order=("revision",))),
+        (("at", "made"), Latest(key=("id",), cursor=("at", "made"), order=("revision",))),
+    ],
+)
+def test_only_between_rows_of_one_moment_order_by_decides(cursor: tuple[str, ...], rule: Latest) -> None:
+    assert Merge(order_by=("revision",)).latest(("id",), cursor) == rule
 
 
 def test_a_document_sorts_nowhere() -> None:

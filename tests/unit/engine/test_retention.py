@@ -1,0 +1,42 @@
+"""When rows are dropped by age: a table never keeps more than it did, whatever the clock says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from tidegate.core.policies.retention import Kept, Retain
+from tidegate.core.ports.format import TableState
+from tidegate.core.position import Position
+from tidegate.core.schema import DATE, Column, Schema
+from tidegate.engine import retention
+from tidegate.engine.stream import Policies
+
+RULE = Retain(column="day", keep=timedelta(days=10))
+
+
+def stream(kept: Kept | None, *, holds: bool = True):
+    position = Position(sequence=1, load_id="l", kind="full", retained=kept.to_dict() if kept is not None else {})
+    columns = Schema(columns=(Column(name="day", type=DATE), Column(name="sold", type=DATE)))
+    table = TableState(exists=True, snapshot="7", rows=3, position=position, schema=columns)
+    lake = SimpleNamespace(state=lambda *_: table, may_hold=lambda *_: holds)
+    return SimpleNamespace(name="s", uid="u", target=None, format=lake, policies=Policies(retain=RULE))
+
+
+@pytest.mark.parametrize(
+    ("kept", "holds", "dropped"),
+    [
+        (None, True, ["rows whose day is before 2025-01-21 are kept no more"]),
+        (None, False, []),
+        (Kept(column="day", begin="2025-01-20"), True, ["rows whose day is before 2025-01-21 are kept no more"]),
+        (Kept(column="day", begin="2025-01-21"), True, []),
+        (Kept(column="day", begin="2025-01-22"), True, []),
+        (Kept(column="sold", begin="2025-01-22"), True, ["rows whose day is before 2025-01-21 are kept no more"]),
+    ],
+    ids=["never dropped", "without old rows", "the day before", "today", "by a later clock", "by another column"],
+)
+def test_rows_are_dropped_once_their_day_is_over_and_by_no_earlier_clock(kept, holds, dropped):
+    context = SimpleNamespace(now=lambda: datetime(2025, 1, 31, 12, tzinfo=UTC))
+    assert [need.reason for need in retention.need(stream(kept, holds=holds), context)] == dropped
