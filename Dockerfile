@@ -1,5 +1,4 @@
-# Tidegate with every pinned jar and every extra but those of Airflow and Dagster, which live where those run: a run needs
-# no package index and no registry of jars.
+# Tidegate with every extra and every pinned jar: a run needs no package index and no registry of jars.
 #
 #   docker build --build-arg VERSION=0.1.0 --tag tidegate .
 #   docker run --rm --volume "$PWD:/work" tidegate run
@@ -8,16 +7,18 @@ ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS build
 ARG VERSION=0.1.0.dev0
-ENV SETUPTOOLS_SCM_PRETEND_VERSION_FOR_TIDEGATE=${VERSION} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
+ENV SETUPTOOLS_SCM_PRETEND_VERSION=${VERSION} UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
 WORKDIR /src
 COPY scripts/uv.txt scripts/uv.txt
 RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement scripts/uv.txt
 COPY pyproject.toml uv.lock README.md LICENSE ./
+# The lock file is that of all packages of the repository; only Tidegate itself is installed.
+COPY packages packages
 COPY scripts/project_urls.py scripts/project_urls.py
 COPY docs/errors.md docs/errors.md
 COPY src src
 COPY examples examples
-RUN /opt/uv/bin/uv export --quiet --locked --all-extras --no-extra airflow --no-extra dagster --no-dev --no-emit-project --output-file requirements.txt \
+RUN /opt/uv/bin/uv export --quiet --locked --all-extras --no-dev --no-emit-project --output-file requirements.txt \
     && /opt/uv/bin/uv build --quiet --wheel --out-dir dist \
     && /opt/uv/bin/uv venv --quiet --python python3 /opt/tidegate \
     && /opt/uv/bin/uv pip install --quiet --no-cache --python /opt/tidegate/bin/python --require-hashes \

@@ -4,6 +4,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
 UV = $(or $(shell command -v uv),.tools/bin/uv)
+# Airflow and Dagster bring a hundred packages more: what needs them runs in an environment of its own.
+PACKAGES := .venv-packages
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other. The first files
 # are those that take longest.
 SIDES := -n 2 --dist loadfile --no-loadscope-reorder
@@ -13,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-faults test-endurance mutants matrix platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
+.PHONY: help setup demo test test-all test-faults test-endurance mutants matrix packages platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -54,9 +56,21 @@ test-faults: setup services ## every fault of the matrix and random kills (TIDEG
 	-$(PYTEST) -m servers --junitxml .faults.servers.xml --deselect tests/matrix/test_matrix.py $(FAULTS)
 	PYTHONPATH=tests $(BIN)/python -m faults.page .faults.jsonl docs/reliability.md .faults.xml .faults.servers.xml
 
-platform: setup services ## the platform of examples/parking on real servers, from a poll to an alert
+packages: $(PACKAGES)/.ready ## lint, types, import rules and tests of packages/, in an environment with Airflow and Dagster
+	$(PACKAGES)/bin/ruff check packages
+	$(PACKAGES)/bin/ruff format --check packages
+	$(PACKAGES)/bin/mypy -p tidegate_airflow -p tidegate_dagster
+	@for package in packages/*; do $(PACKAGES)/bin/lint-imports --no-logo --config $$package/pyproject.toml || exit 1; done
+	$(PACKAGES)/bin/python -m pytest -q packages
+
+$(PACKAGES)/.ready: $(READY) $(wildcard packages/*/pyproject.toml)
+	UV_PROJECT_ENVIRONMENT=$(PACKAGES) UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --locked --all-packages --all-extras \
+		--compile-bytecode --python $(BIN)/python
+	@touch $@
+
+platform: $(PACKAGES)/.ready services ## the platform of examples/parking on real servers, from a poll to an alert
 	@sh scripts/services.sh s3
-	@PYTHONPATH=tests:examples $(BIN)/python scripts/platform
+	@PYTHONPATH=tests:examples $(PACKAGES)/bin/python scripts/platform
 
 mutants: setup services ## thirty decisions and guarantees broken one by one: `make test` notices each
 	PYTHONPATH=src:examples:tests $(BIN)/python -m mutants $(MUTANTS)
@@ -105,7 +119,7 @@ bench-tpch: setup services ## TPC-H from PostgreSQL to Iceberg and its refreshes
 services: ## the servers that the tests start themselves
 	@sh scripts/services.sh
 
-dist: setup ## wheel, source distribution, SBOM and checksums, in ./dist
+dist: setup ## wheels, source distributions, SBOM and checksums, in ./dist
 	@sh scripts/dist.sh
 
 docs: setup ## the documentation site in ./site, and every code block of the documents, run or parsed
@@ -113,4 +127,4 @@ docs: setup ## the documentation site in ./site, and every code block of the doc
 	$(PYTEST) tests/docs
 
 clean: ## what the targets made, without the jars
-	rm -rf .venv .tools demo site bench/out dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv $(PACKAGES) .tools demo site bench/out dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

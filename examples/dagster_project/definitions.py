@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from pyiceberg.catalog.sql import SqlCatalog
 
-from tidegate.integrations.dagster import (
+from tidegate_dagster import (
     TidegateProject,
     TidegateResource,
     build_arrival_sensor,

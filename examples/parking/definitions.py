@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from tidegate.integrations.dagster import (
+from tidegate_dagster import (
     TidegateResource,
     build_incident_sensor,
     build_tidegate_schedules,

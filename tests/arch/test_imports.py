@@ -16,7 +16,8 @@ from tidegate import plugins
 
 SOURCE = Path(tidegate.__file__).parent
 DEMO = Path(tidegate_demo.__file__).parent
-FILES = sorted([*SOURCE.rglob("*.py"), *DEMO.rglob("*.py")])
+PACKAGES = [path for path in SOURCE.parents[1].glob("packages/*/src/*") if path.is_dir()]
+FILES = sorted(path for folder in (SOURCE, DEMO, *PACKAGES) for path in folder.rglob("*.py"))
 PLUGINS = [f"tidegate.{group}.{kind}" for group in plugins.GROUPS for kind in plugins.names(group)]
 
 
@@ -55,7 +56,7 @@ def in_fresh_process(code: str, folder: Path | None = None) -> str:
 
 
 def module(path: Path) -> str:
-    package = SOURCE if path.is_relative_to(SOURCE) else DEMO
+    package = next(folder for folder in (SOURCE, DEMO, *PACKAGES) if path.is_relative_to(folder))
     return ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
 
 
@@ -82,7 +83,7 @@ def test_no_package_imports_what_is_private_to_another():
             parts = name.split(".")
             private = next((n for n, part in enumerate(parts) if part.startswith("_") and part != "__version__"), None)
             if (
-                parts[0] in (SOURCE.name, DEMO.name)
+                parts[0] in (SOURCE.name, DEMO.name, *(folder.name for folder in PACKAGES))
                 and private is not None
                 and not within(module(path), ".".join(parts[:private]))
             ):

@@ -13,7 +13,7 @@ from support.trees import tree_of
 SOURCE = Path(tidegate.__file__).parent
 DEMO = Path(tidegate_demo.__file__).parent
 ROOT = SOURCE.parent.parent
-FILES = sorted([*SOURCE.rglob("*.py"), *DEMO.rglob("*.py")])
+FILES = sorted([*SOURCE.rglob("*.py"), *DEMO.rglob("*.py"), *ROOT.glob("packages/*/src/*/*.py")])
 
 
 def name(path: Path) -> str:
@@ -26,7 +26,7 @@ def tree() -> list[Path]:
     In a work tree of git `.git` is a file, which names where the repository is.
     """
     tops = [path for path in ROOT.iterdir() if path.is_file() and path.name not in ("uv.lock", ".git")]
-    folders = [".ci", "bench", "docs", "examples", "scripts", "src", "tests"]
+    folders = [".ci", "bench", "docs", "examples", "packages", "scripts", "src", "tests"]
     inner = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     kinds = {"", ".csv", ".json", ".md", ".py", ".sh", ".sql", ".svg", ".toml", ".txt", ".yaml", ".yml"}
     return [path for path in tops + inner if path.suffix in kinds and not {"__pycache__", "out"} & set(path.parts)]

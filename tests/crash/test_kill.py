@@ -1,4 +1,4 @@
-"""SIGKILL of the whole process group at every boundary of every stage, then one run: nothing lost, nothing twice."""
+"""SIGKILL of the whole process group at a boundary of a stage, then one run: nothing lost, nothing twice."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from support.lake import delta_rows
 from support.shops import STREAMS, change, sqlite_shop, texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
-from tidegate.engine.events import BOUNDARIES, Moment, Stage
+from tidegate.engine.events import Moment, Stage
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
@@ -55,79 +55,53 @@ def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed
     assert workspace.snapshots(f"shop.{stream}") == snapshots
 
 
-# Where what a kill leaves differs; every boundary is played in memory by `test_in_process`.
-DIFFERENT = [
-    (Stage.PLAN, Moment.DONE),
-    (Stage.WRITE, Moment.DONE),
-    (Stage.VERIFY, Moment.DONE),
-    (Stage.ADVANCE, Moment.PUBLISHED),
+# Where what a kill leaves differs most; every boundary is played in memory by `test_in_process`, and random moments by
+# `faults`.
+KILLS = [
+    ("orders", Stage.PLAN, Moment.DONE),
+    ("orders", Stage.WRITE, Moment.DONE),
+    ("orders", Stage.VERIFY, Moment.DONE),
+    ("orders", Stage.ADVANCE, Moment.PUBLISHED),
+    ("events", Stage.WRITE, Moment.DONE),
+    ("regions", Stage.ADVANCE, Moment.PUBLISHED),
+    ("partitions", Stage.WRITE, Moment.DONE),
+    ("partitions", Stage.ADVANCE, Moment.PUBLISHED),
 ]
-EVERY = [
-    pytest.param(*boundary, id=str(boundary), marks=() if boundary in DIFFERENT else pytest.mark.exhaustive)
-    for boundary in BOUNDARIES
-]
+PARTITIONS = {"kind": "checksum", "method": "by_integer", "column": "id", "modulus": 100}
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(("stage", "moment"), EVERY)
-def test_kill_during_a_merge(workspace, shop, spark, stage, moment):
-    first = workspace.run("orders", spark=spark).streams[0]
-    assert first.outcome is Result.LOADED, first.error
-    change(shop, "sqlite")
-    kill_at(workspace, "orders", stage, moment)
-    landed = stage is Stage.ADVANCE and moment is not Moment.START
-    settle(workspace, shop, spark, "orders", landed=landed, before=1)
+@pytest.mark.parametrize(("stream", "stage", "moment"), KILLS, ids=str)
+def test_kill(workspace, shop, spark, stream, stage, moment):
+    """During a merge, a first load of an append or of everything, and a reload of partitions."""
+    name, first = ("orders", False) if stream == "partitions" else (stream, stream != "orders")
+    if stream == "partitions":
+        orders = {**STREAMS["orders"], "strategy": PARTITIONS, "write": "replace"}
+        workspace.write({"orders": orders}, connections={"shop": {"url": shop.url}})
+    if not first:
+        assert workspace.run(name, spark=spark).streams[0].error is None
+        change(shop, "sqlite")
+    kill_at(workspace, name, stage, moment)
+    settle(workspace, shop, spark, name, landed=stage is Stage.ADVANCE, before=0 if first else 1)
+    if first:
+        change(shop, "sqlite")
+        assert workspace.run(name, spark=spark).streams[0].outcome is Result.LOADED
+        assert actual(workspace, name) == expected(shop, name)
 
 
-FIRST_LOADS = [(Stage.PLAN, Moment.DONE), (Stage.WRITE, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED)]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("stream", ["events", "regions"])
-@pytest.mark.parametrize(("stage", "moment"), FIRST_LOADS, ids=str)
-def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment):
-    kill_at(workspace, stream, stage, moment)
-    landed = stage is Stage.ADVANCE
-    settle(workspace, shop, spark, stream, landed=landed, before=0)
-    change(shop, "sqlite")
-    assert workspace.run(stream, spark=spark).streams[0].outcome is Result.LOADED
-    assert actual(workspace, stream) == expected(shop, stream)
-
-
-SEEN = [(Stage.WRITE, Moment.START), (Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE)]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(("stage", "moment"), SEEN, ids=str)
-def test_kill_where_a_load_is_seen_before_it_is_verified(workspace, shop, spark, stage, moment):
+@pytest.mark.parametrize("moment", [Moment.START, Moment.DONE])
+def test_kill_where_a_load_is_seen_before_it_is_verified(workspace, shop, spark, moment):
     """Delta has no branch: the next run proves what it finds, and does not load it again."""
     lakes, stream = {"lake": {"format": "delta"}}, {"orders": STREAMS["orders"]}
     workspace.write(stream, connections={"shop": {"url": shop.url}}, lakes=lakes)
     assert workspace.run("orders", spark=spark).streams[0].outcome is Result.LOADED
     change(shop, "sqlite")
-    kill_at(workspace, "orders", stage, moment)
-    landed = moment is Moment.DONE
+    kill_at(workspace, "orders", Stage.WRITE, moment)
     shop.sql("update orders set amount = 'after the crash', updated_at = '2025-03-01' where id in (7, 120)")
     outcome = workspace.run("orders", spark=spark).streams[0]
     assert (outcome.error, outcome.outcome, outcome.verified) == (None, Result.LOADED, True)
-    assert outcome.position["sequence"] == (3 if landed else 2)
+    assert outcome.position["sequence"] == (3 if moment is Moment.DONE else 2)
     found = delta_rows(str(workspace.folder / "warehouse" / "shop" / "orders"))
     assert texts((row["id"], row["amount"]) for row in found) == texts(
         row[:2] for row in shop.rows("select * from orders")
     )
     assert workspace.run("orders", spark=spark).streams[0].outcome is Result.UNCHANGED
-
-
-RELOADS = [(Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED)]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(("stage", "moment"), RELOADS, ids=str)
-def test_kill_during_a_reload_of_partitions(workspace, shop, spark, stage, moment):
-    strategy = {"kind": "checksum", "method": "by_integer", "column": "id", "modulus": 100}
-    orders = {**STREAMS["orders"], "strategy": strategy, "write": "replace"}
-    workspace.write({"orders": orders}, connections={"shop": {"url": shop.url}})
-    assert workspace.run("orders", spark=spark).streams[0].slices_changed == 6
-    change(shop, "sqlite")
-    kill_at(workspace, "orders", stage, moment)
-    settle(workspace, shop, spark, "orders", landed=stage is Stage.ADVANCE, before=1)

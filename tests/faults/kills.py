@@ -137,20 +137,19 @@ class Moments:
 
 def settled(victim: Victim) -> dict[str, str]:
     """Repairs what a kill has left by one run; what was wrong with each stream then."""
-    world = victim.world
-    wrong = {each["stream"]: f"stuck: {each['error']}" for each in victim.run() if each["error"] is not None}
-    for name in STREAMS:
-        if name in wrong:
-            continue
-        found = world.difference(name)
-        if found.lost or found.doubled:
-            wrong[name] = f"{found.lost} lost, {found.doubled} doubled"
+    world, wrong = victim.world, {}
+    for each in victim.run():
+        found = {} if each["error"] else world.difference(each["stream"])
+        if each["error"]:
+            wrong[each["stream"]] = f"stuck: {each['error']}"
+        elif any(found.values()):
+            wrong[each["stream"]] = ", ".join(f"{number} {what}" for what, number in found.items())
     before = world.versions()
     for each in victim.run():
         if each["result"] != "unchanged":
             wrong.setdefault(each["stream"], f"stuck: a second run was {each['result']}, {each['error']}")
     if world.versions() != before:
-        wrong.setdefault("all", "doubled: a second run made a commit")
+        wrong.setdefault("all", "stuck: a second run made a commit")
     return wrong
 
 

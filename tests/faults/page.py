@@ -10,13 +10,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from faults.kills import STAGES
-from faults.matrix import FAULTS, Fault
+from faults.matrix import FAULTS
 from faults.world import STREAMS
 
 HEAD = """# Reliability
@@ -53,101 +52,73 @@ above; a dash means that none of the fault's tests were run for it.
 """
 
 
-@dataclass(kw_only=True)
-class Tally:
-    """What became of one stream's loads."""
-
-    killed: int = 0
-    lost: int = 0
-    doubled: int = 0
-    stuck: int = 0
-
-    def add(self, wrong: str) -> None:
-        """Counts one load that was killed, and what was wrong afterwards."""
-        self.killed += 1
-        if wrong.startswith("stuck"):
-            self.stuck += 1
-        elif wrong:
-            lost, doubled = (int(part.split()[0]) for part in wrong.split(", "))
-            self.lost, self.doubled = self.lost + lost, self.doubled + doubled
-
-    def cells(self) -> str:
-        """Its numbers; a rate only where nothing went wrong."""
-        sound = self.killed and not (self.lost or self.doubled or self.stuck)
-        bound = f"{min(1.0, 3 / self.killed):.2%}" if sound else "-"
-        return f"{self.killed:,} | {self.lost:,} | {self.doubled:,} | {self.stuck:,} | {bound}"
+def tally(wrong: str) -> Counter[str]:
+    """What one load that was killed counts, by what was wrong afterwards."""
+    counted = Counter(killed=1, stuck=int(wrong.startswith("stuck")))
+    if wrong and not counted["stuck"]:
+        counted += Counter({word: int(number) for number, word in (part.split() for part in wrong.split(", "))})
+    return counted
 
 
-@dataclass(kw_only=True)
-class Cases:
-    """Tests of a fault that ran."""
-
-    run: int = 0
-    failed: int = 0
+def cells(counted: Counter[str]) -> str:
+    """The numbers of a row; a rate only where nothing went wrong."""
+    killed, *wrong = (counted[each] for each in ("killed", "lost", "doubled", "stuck"))
+    bound = f"{min(1.0, 3 / killed):.2%}" if killed and not any(wrong) else "-"
+    return " | ".join([*(f"{number:,}" for number in (killed, *wrong)), bound])
 
 
 def kills_table(lines: Sequence[dict[str, Any]]) -> str:
     """Kills by stream, and where they hit."""
-    tallies, stages = {name: Tally() for name in STREAMS}, Counter[str]()
+    tallies: dict[str, Counter[str]] = {name: Counter() for name in STREAMS}
+    stages = Counter[str]()
     for line in lines:
         for stream, place in line["hit"].items():
-            tallies[stream].add(line["wrong"].get(stream, line["wrong"].get("all", "")))
+            tallies[stream] += tally(line["wrong"].get(stream, line["wrong"].get("all", "")))
             stages[place.split()[0]] += 1
-    whole = Tally(
-        **{each: sum(getattr(one, each) for one in tallies.values()) for each in (one.name for one in fields(Tally))}
-    )
+    whole = sum(tallies.values(), Counter[str]())
     again = sum(line["repairing"] for line in lines)
     seeds = ", ".join(str(seed) for seed in sorted({line["seed"] // 10_000 for line in lines}))
-    text = f"Seed: {seeds}. Processes killed: {len(lines):,}, {again:,} of them during the repair of the kill before. "
-    text += (
-        f"Loads killed: {whole.killed:,}. Lost: {whole.lost:,}. Doubled: {whole.doubled:,}. Stuck: {whole.stuck:,}.\n\n"
-    )
-    text += "Stages that were cut: " + ", ".join(f"{stage} {stages[stage]:,}" for stage in STAGES) + ".\n"
-    rows = [f"| {' | '.join(name.split('_'))} | {tally.cells()} |\n" for name, tally in tallies.items()]
-    return text + COLUMNS + "".join(rows) + f"| all | | {whole.cells()} |\n"
+    counts = {"Loads killed": "killed", "Lost": "lost", "Doubled": "doubled", "Stuck": "stuck"}
+    told = [f"Seed: {seeds}. Processes killed: {len(lines):,}, {again:,} of them during the repair of the kill before."]
+    told += [f"{title}: {whole[name]:,}." for title, name in counts.items()]
+    text = " ".join(told) + "\n\nStages that were cut: "
+    text += ", ".join(f"{stage} {stages[stage]:,}" for stage in STAGES) + ".\n"
+    rows = [f"| {' | '.join(name.split('_'))} | {cells(counted)} |\n" for name, counted in tallies.items()]
+    return text + COLUMNS + "".join(rows) + f"| all | | {cells(whole)} |\n"
 
 
-def cases_of(fault: Fault, reports: Sequence[Path]) -> Cases:
-    """What ran of a fault's tests."""
-    found = Cases()
-    for case in (case for report in reports for case in ET.parse(report).iter("testcase")):
-        name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '').partition('[')[0]}"
-        ran = case.find("skipped") is None
-        if ran and any(name == test or name.startswith((f"{test}::", f"{test}/")) for test in fault.tests):
-            found.run += 1
-            found.failed += _failed(case)
-    return found
+def ran(reports: Sequence[Path]) -> list[tuple[str, bool]]:
+    """Every test that ran, as its file below `tests`, and whether it failed; also one that could not be collected."""
+    cases = (case for report in reports for case in ET.parse(report).iter("testcase"))
+    return [
+        (
+            case.get("classname", "").removeprefix("tests.").replace(".", "/") + ".py",
+            case.find("failure") is not None or case.find("error") is not None,
+        )
+        for case in cases
+        if case.find("skipped") is None
+    ]
 
 
-def sound(kills: Sequence[dict[str, Any]], reports: Sequence[Path]) -> bool:
-    """Whether every kill was repaired and no test failed, those included that could not be collected."""
-    cases = [case for report in reports for case in ET.parse(report).iter("testcase")]
-    return not any(kill["wrong"] for kill in kills) and bool(cases) and not any(map(_failed, cases))
+def page(kills: Sequence[dict[str, Any]], tests: Sequence[tuple[str, bool]]) -> str:
+    """The whole page; random kills are cases of the first fault."""
+    rows = []
+    for number, (what, places) in enumerate(FAULTS, 1):
+        within = tuple(f"{place}/" for place in places)
+        of_fault = [failed for name, failed in tests if name in places or name.startswith(within)]
+        of_fault += [bool(kill["wrong"]) for kill in kills] if number == 1 else []
+        numbers = f"{len(of_fault):,} | {sum(of_fault):,}" if of_fault else "- | -"
+        rows.append(f"| F{number} | {what} | {numbers} | {', '.join(f'`{each}`' for each in places)} |\n")
+    return HEAD + kills_table(kills) + MATRIX + "".join(rows)
 
 
-def _failed(case: ET.Element) -> bool:
-    return case.find("failure") is not None or case.find("error") is not None
-
-
-def fault_row(fault: Fault, kills: Sequence[dict[str, Any]], reports: Sequence[Path]) -> str:
-    """A line of the fault matrix; random kills are cases of the first fault."""
-    cases = cases_of(fault, reports)
-    if fault.number == 1:
-        cases.run += len(kills)
-        cases.failed += sum(bool(kill["wrong"]) for kill in kills)
-    numbers = f"{cases.run:,} | {cases.failed:,}" if cases.run else "- | -"
-    tests = ", ".join(dict.fromkeys(f"`{test.partition('::')[0].removeprefix('tests/')}`" for test in fault.tests))
-    untried = "**not tried**" if not fault.tests else f"; not tried: {fault.untried}" if fault.untried else ""
-    return f"| F{fault.number} | {fault.what} | {numbers} | {tests}{untried} |\n"
-
-
-def page(kills: Sequence[dict[str, Any]], reports: Sequence[Path]) -> str:
-    """The whole page."""
-    return HEAD + kills_table(kills) + MATRIX + "".join(fault_row(fault, kills, reports) for fault in FAULTS)
+def sound(kills: Sequence[dict[str, Any]], tests: Sequence[tuple[str, bool]]) -> bool:
+    """Whether tests ran, none of them failed, and every kill was repaired."""
+    return bool(tests) and not any(failed for _, failed in tests) and not any(kill["wrong"] for kill in kills)
 
 
 if __name__ == "__main__":
     results, target, *junit = map(Path, sys.argv[1:])
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    target.write_text(page(lines, junit), encoding="utf-8")
-    sys.exit(0 if sound(lines, junit) else 1)
+    target.write_text(page(lines, ran(junit)), encoding="utf-8")
+    sys.exit(0 if sound(lines, ran(junit)) else 1)

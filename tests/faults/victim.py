@@ -30,8 +30,7 @@ def main() -> None:
 
 def describe(outcome) -> dict:
     error = None if outcome.error is None else f"{outcome.error.code}: {outcome.error.message}"
-    position = outcome.position["sequence"] if outcome.position else 0
-    return {"stream": outcome.stream, "result": outcome.outcome, "error": error, "position": position}
+    return {"stream": outcome.stream, "result": outcome.outcome, "error": error}
 
 
 def say(what: object) -> None:

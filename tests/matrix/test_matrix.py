@@ -59,9 +59,7 @@ def test_every_combination_is_in_the_matrix():
 def test_what_is_run_as_parquet_is_accepted_no_further_than_parquet():
     def ways(*sources):
         return {
-            (one.strategy, one.method, one.writer, one.deletes, one.keyed)
-            for one in every()
-            if one.source in sources
+            (one.strategy, one.method, one.writer, one.deletes, one.keyed) for one in every() if one.source in sources
         }
 
     assert ways(*AS_PARQUET) <= ways("files")

@@ -1,16 +1,12 @@
-"""A newcomer's database on a real PostgreSQL, the command line as a process of its own, and readers of both sides.
+"""A newcomer's database on a real PostgreSQL, the command line, and readers of both sides.
 
 The readers share no code with the engine: psycopg asks the source, PyIceberg and PyArrow read the tables.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,25 +17,11 @@ import pytest
 from psycopg import sql
 from pyiceberg.catalog.sql import SqlCatalog
 
-from support.postgres import PostgresServer
+from integration.cli.terminal import Said, Terminal
 
 TABLES = Path(__file__).with_name("tables.sql")
 # What a table keeps of these as text is not what a plain cast writes.
 TEXTS = {"time": "to_char({c}, 'HH24:MI:SS.US')", "inet": "host({c})", "bpchar": "rtrim({c}::text)"}
-
-
-@dataclass(kw_only=True)
-class Said:
-    """What a command said."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def streams(self) -> dict[str, dict[str, Any]]:
-        """The streams of the JSON document, by name."""
-        return {each.get("stream", each.get("name")): each for each in json.loads(self.out)["streams"]}
 
 
 @dataclass(kw_only=True)
@@ -49,14 +31,16 @@ class Newcomer:
     folder: Path
     url: str
     session: psycopg.Connection
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    terminal: Terminal
 
     def __call__(self, *arguments: str) -> Said:
-        command = [sys.executable, "-m", "tidegate", *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=280
-        )
-        return Said(exit_code=done.returncode, out=done.stdout, err=done.stderr)
+        return self.terminal(*arguments)
+
+    def streams(self, command: str) -> dict[str, dict[str, Any]]:
+        """The streams of the command's JSON document, by name."""
+        said = self.terminal(command, "--json", "--quiet")
+        assert said.exit_code == 0, said.everything
+        return {each["stream"]: each for each in said.document["streams"]}
 
     def change(self, *statements: str) -> None:
         for statement in statements:
@@ -101,10 +85,11 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.fixture
-def newcomer(postgres: PostgresServer, pg_url: str, tmp_path: Path) -> Iterator[Newcomer]:
+def newcomer(pg_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Newcomer]:
     """The nineteen tables, and a role that may read all but one of them."""
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'")
         session.execute(TABLES.read_text(encoding="utf-8"))
-        yield Newcomer(folder=tmp_path, url=pg_url.replace("postgres@", "loader@"), session=session)
+        terminal = Terminal(folder=tmp_path, capfd=capfd)
+        yield Newcomer(folder=tmp_path, url=pg_url.replace("postgres@", "loader@"), session=session, terminal=terminal)
         session.execute("DROP OWNED BY loader; DROP ROLE loader")

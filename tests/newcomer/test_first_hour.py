@@ -7,7 +7,7 @@ import yaml
 
 from newcomer.conftest import Newcomer, ordered
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(600)]
 
 # Of types that fingerprints do not cover nobody can say that nothing changed without reading the rows.
 COMPARED = {"measurements", "products"}
@@ -46,7 +46,7 @@ def same_as_the_source(newcomer: Newcomer) -> set[str]:
     return equal
 
 
-def test_the_first_hour(newcomer: Newcomer) -> None:
+def test_the_first_hour(newcomer: Newcomer, spark: object) -> None:
     said = newcomer("init", newcomer.url)
     assert said.exit_code == 0, said.err
     written = (newcomer.folder / "tidegate.yaml").read_text(encoding="utf-8")
@@ -57,28 +57,19 @@ def test_the_first_hour(newcomer: Newcomer) -> None:
     assert {stream["write"] for name, stream in streams.items() if name != "audit_log"} == {"merge"}
 
     doctor = newcomer("doctor")
-    assert doctor.exit_code == 0, doctor.out + doctor.err
-    plan = newcomer("plan", "--json")
-    assert plan.exit_code == 0, plan.out
-    assert {each["outcome"] for each in plan.streams.values()} == {"changed"}
-
-    run = newcomer("run", "--json", "--quiet")
-    assert run.exit_code == 0, run.out + run.err
-    assert {(each["outcome"], each["verified"]) for each in run.streams.values()} == {("loaded", True)}
+    assert doctor.exit_code == 0, doctor.everything
+    assert {each["outcome"] for each in newcomer.streams("plan").values()} == {"changed"}
+    assert {(each["outcome"], each["verified"]) for each in newcomer.streams("run").values()} == {("loaded", True)}
     assert same_as_the_source(newcomer) == set(streams)
 
     newcomer.change(*CHANGES)
-    plan = newcomer("plan", "--json")
-    assert {name for name, each in plan.streams.items() if each["outcome"] == "changed"} == CHANGED | COMPARED
-    run = newcomer("run", "--json", "--quiet")
-    assert run.exit_code == 0, run.out + run.err
-    loaded = {name for name, each in run.streams.items() if each["outcome"] == "loaded"}
+    plan = newcomer.streams("plan")
+    assert {name for name, each in plan.items() if each["outcome"] == "changed"} == CHANGED | COMPARED
+    run = newcomer.streams("run")
+    loaded = {name for name, each in run.items() if each["outcome"] == "loaded"}
     assert CHANGED <= loaded <= CHANGED | COMPARED
-    assert run.streams["public.orders"]["rows_deleted"] == 1
+    assert run["public.orders"]["rows_deleted"] == 1
     assert same_as_the_source(newcomer) == set(streams)
 
-    plan = newcomer("plan", "--json")
-    assert {name for name, each in plan.streams.items() if each["outcome"] != "unchanged"} <= COMPARED
-    verify = newcomer("verify", "--json")
-    assert verify.exit_code == 0, verify.out
-    assert all(each["equal"] for each in verify.streams.values())
+    assert {name for name, each in newcomer.streams("plan").items() if each["outcome"] != "unchanged"} <= COMPARED
+    assert all(each["equal"] for each in newcomer.streams("verify").values())

@@ -48,9 +48,10 @@ def texts(tree):
 
 def hinted():
     found = set(COMMAND.findall(ERRORS.read_text()))
-    for file in SOURCE.rglob("*.py"):
-        for text in texts(ast.parse(file.read_text())):
-            found.update(COMMAND.findall(text))
+    for module in (file.read_text() for file in SOURCE.rglob("*.py")):
+        if "`tidegate " in module:
+            for text in texts(ast.parse(module)):
+                found.update(COMMAND.findall(text))
     return sorted(found)
 
 
@@ -67,14 +68,12 @@ def parse(words, command):
         parse(left, inner)
 
 
-@pytest.mark.parametrize("command", hinted())
-def test_every_command_of_a_hint_exists_with_its_options(command):
-    words = [word for word in shlex.split(command.partition(" > ")[0]) if word not in ("…", "COMMAND")]
-    parse([re.sub(r"^(N|SEQUENCE)$", "1", word) for word in words], typer.main.get_command(app))
-
-
-def test_there_are_hints_to_look_at():
-    assert len(hinted()) > 30
+def test_every_command_of_a_hint_exists_with_its_options():
+    commands, whole = hinted(), typer.main.get_command(app)
+    assert len(commands) > 30
+    for command in commands:
+        words = [word for word in shlex.split(command.partition(" > ")[0]) if word not in ("…", "COMMAND")]
+        parse([re.sub(r"^(N|SEQUENCE)$", "1", word) for word in words], whole)
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_doctor_tells_a_folder_that_is_not_there(call, folder):
     assert found["warehouse of lake"]["detail"].startswith(f"{folder}/warehouse is writable, ")
 
 
-@pytest.mark.parametrize("password", ["Top@Secret77", "Top/Secret77", "Top#Secret77", "Top?Secret77", "7/Top@Secret77"])
+@pytest.mark.parametrize("password", ["Top@Secret77", "7/Top@Secret77", "Top#Secret77"])
 def test_no_part_of_a_password_that_is_not_encoded_is_shown(folder, capsys, password):
     url = f"postgresql://app:{password}@127.0.0.1:1/shop"
     values = yaml.safe_load(PROJECT)
@@ -152,18 +151,4 @@ def test_no_part_of_a_password_that_is_not_encoded_is_shown(folder, capsys, pass
         said = capsys.readouterr()
         assert "a character that a URL cannot hold" in said.err
         assert "%40" in said.err
-        assert not any(part in said.err + said.out for part in ("Secret77", "Top"))
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_renamed_stream_keeps_its_identity(call, folder):
-    assert call("run", "orders")["exit_code"] == 0
-    text = PROJECT.replace("  orders:\n", "  sales:\n")
-    (folder / "tidegate.yaml").write_text(text)
-    (plan,) = call("plan", "sales")["streams"]
-    assert plan["error"]["code"] == "position_missing"
-    assert "was loaded by stream 'orders'" in plan["error"]["message"]
-    uid = re.search(r"`(uid: \S+)`", plan["error"]["hint"])[1]
-    (folder / "tidegate.yaml").write_text(text.replace("  sales:\n", f"  sales:\n    {uid}\n"))
-    assert call("plan", "sales")["streams"][0]["outcome"] == "unchanged"
+        assert not any(part in said.err + said.out for part in ("Secret", "Top"))

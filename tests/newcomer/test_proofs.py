@@ -10,60 +10,50 @@ from tidegate.sources.database.source import table_facts
 
 pytest_plugins = ["support.mariadb"]
 
-TABLE = "CREATE TABLE t (id int PRIMARY KEY, note text, updated_at timestamptz NOT NULL DEFAULT {default})"
-FUNCTION = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$"
-TRIGGER = "CREATE TRIGGER g {when} ON t FOR EACH ROW {condition} EXECUTE FUNCTION f()"
+TABLE = "CREATE TABLE t{n} (id int PRIMARY KEY, note text, updated_at timestamptz NOT NULL DEFAULT {default})"
+FUNCTION = "CREATE FUNCTION f{n}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$"
+TRIGGER = "CREATE TRIGGER g {when} ON t{n} FOR EACH ROW {condition} EXECUTE FUNCTION f{n}()"
 SET = "NEW.updated_at := now();"
 
 
-@pytest.mark.postgres
-@pytest.mark.parametrize(
-    ("default", "body", "when", "condition", "proven"),
-    [
-        ("now()", SET, "BEFORE UPDATE", "", False),
-        ("now()", 'NEW."updated_at" = CURRENT_TIMESTAMP; -- IF only\n', "BEFORE INSERT OR UPDATE", "", True),
-        ("'epoch'", "NEW.updated_at = clock_timestamp();", "BEFORE INSERT OR UPDATE", "", True),
-        ("now()", f"RAISE NOTICE '{SET}';", "BEFORE INSERT OR UPDATE", "", False),
-        ("now()", f"{SET} NEW.updated_at := 'epoch';", "BEFORE INSERT OR UPDATE", "", False),
-        ("now()", SET, "AFTER INSERT OR UPDATE", "", False),
-        ("now()", SET, "BEFORE INSERT OR UPDATE OF note", "", False),
-        ("now()", SET, "BEFORE INSERT OR UPDATE", "WHEN (NEW.note IS NULL)", False),
-        ("now()", f"IF NEW.note IS NULL THEN {SET} END IF;", "BEFORE INSERT OR UPDATE", "", False),
-        ("now()", "NEW.updated_at := now() - interval '1 day';", "BEFORE INSERT OR UPDATE", "", False),
-        ("now()", f"-- {SET}\n", "BEFORE INSERT OR UPDATE", "", False),
-        ("now()", SET, "BEFORE INSERT", "", False),
-    ],
-)
-def test_postgresql(pg_url, default, body, when, condition, proven):
-    with psycopg.connect(pg_url, autocommit=True) as shop:
-        shop.execute(TABLE.format(default=default))
-        shop.execute(FUNCTION.format(body=body))
-        shop.execute(TRIGGER.format(when=when, condition=condition))
-    (found,) = table_facts(Connection(name="shop", url=pg_url))
-    assert found.clocked == ({"updated_at": "trigger g"} if proven else {})
+BACK = "NEW.updated_at := OLD.updated_at;"
+BOTH = "BEFORE INSERT OR UPDATE"
+# Of each: the default of the column, the body, time and condition of its trigger, and whether that is proof.
+CASES = [
+    ("now()", SET, "BEFORE UPDATE", "", False),
+    ("now()", 'NEW."updated_at" = CURRENT_TIMESTAMP; -- IF only\n', BOTH, "", True),
+    ("'epoch'", "NEW.updated_at = clock_timestamp();", BOTH, "", True),
+    ("now()", f"RAISE NOTICE '{SET}';", BOTH, "", False),
+    ("now()", f"{SET} NEW.updated_at := 'epoch';", BOTH, "", False),
+    ("now()", SET, "AFTER INSERT OR UPDATE", "", False),
+    ("now()", SET, "BEFORE INSERT OR UPDATE OF note", "", False),
+    ("now()", SET, BOTH, "WHEN (NEW.note IS NULL)", False),
+    ("now()", f"IF NEW.note IS NULL THEN {SET} END IF;", BOTH, "", False),
+    ("now()", "NEW.updated_at := now() - interval '1 day';", BOTH, "", False),
+    ("now()", f"-- {SET}\n", BOTH, "", False),
+    ("now()", SET, "BEFORE INSERT", "", False),
+]
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(
-    "changes",
-    [
-        ("ALTER TABLE t ALTER updated_at TYPE timestamp",),  # now() is then the local time of whoever writes
-        (
-            FUNCTION.replace("f()", "back()").format(body="NEW.updated_at := OLD.updated_at;"),
-            "CREATE TRIGGER z BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION back()",
-        ),
-    ],
-    ids=["without a zone", "set back"],
-)
-def test_postgresql_that_undoes_a_proof(pg_url, changes):
+def test_postgresql(pg_url):
+    proven = {f"t{number}": case[-1] for number, case in enumerate(CASES)}
     with psycopg.connect(pg_url, autocommit=True) as shop:
-        shop.execute(TABLE.format(default="now()"))
-        shop.execute(FUNCTION.format(body=SET))
-        shop.execute(TRIGGER.format(when="BEFORE INSERT OR UPDATE", condition=""))
-        for change in changes:
-            shop.execute(change)
-    (found,) = table_facts(Connection(name="shop", url=pg_url))
-    assert found.clocked == {}
+        for number, (default, body, when, condition, _) in enumerate(CASES):
+            shop.execute(TABLE.format(n=number, default=default))
+            shop.execute(FUNCTION.format(n=number, body=body))
+            shop.execute(TRIGGER.format(n=number, when=when, condition=condition))
+        # What undoes a proof: a local time of whoever writes, and a trigger that sets the column back.
+        for number in (20, 21):
+            shop.execute(TABLE.format(n=number, default="now()"))
+            shop.execute(FUNCTION.format(n=number, body=SET))
+            shop.execute(TRIGGER.format(n=number, when=BOTH, condition=""))
+        shop.execute("ALTER TABLE t20 ALTER updated_at TYPE timestamp")
+        shop.execute(FUNCTION.format(n="back", body=BACK))
+        shop.execute("CREATE TRIGGER z BEFORE UPDATE ON t21 FOR EACH ROW EXECUTE FUNCTION fback()")
+    found = {each.table: each.clocked for each in table_facts(Connection(name="shop", url=pg_url))}
+    proven |= {"t20": False, "t21": False}
+    assert found == {name: {"updated_at": "trigger g"} if sure else {} for name, sure in proven.items()}
 
 
 def test_mariadb(mariadb, maria_database):

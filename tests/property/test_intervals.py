@@ -110,7 +110,7 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestHistories.settings = settings(max_examples=30, stateful_step_count=20)
 
 
 @given(st.lists(st.tuples(BOUNDS, BOUNDS), min_size=1, max_size=8))

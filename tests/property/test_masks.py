@@ -4,7 +4,7 @@ import html
 import json
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.config.nodes import from_values
@@ -39,6 +39,7 @@ def letters(text):
 
 @pytest.mark.parametrize("cutting", CUTS.values(), ids=CUTS)
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+@settings(max_examples=20)
 @given(secrets=st.lists(SECRETS, min_size=1, max_size=2), before=AROUND, after=AROUND, most=st.integers(0, 40))
 @example(secrets=["QRS", "QRSTU"], before="", after="", most=4)
 @example(secrets=["S'T\"U"], before="'", after="", most=40)

@@ -17,8 +17,3 @@ def misread(monkeypatch: pytest.MonkeyPatch, change: Callable[[DataFrame], DataF
 
     jdbc = DataFrameReader.jdbc
     monkeypatch.setattr(DataFrameReader, "jdbc", lambda *given, **named: change(jdbc(*given, **named)))
-
-
-def without_120(rows: DataFrame) -> DataFrame:
-    """The row whose first column is 120 is lost."""
-    return rows.where(f"{rows.columns[0]} <> 120")

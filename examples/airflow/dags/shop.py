@@ -12,8 +12,8 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from tidegate.integrations.airflow.assets import stream_names, tidegate_asset
-from tidegate.integrations.airflow.operators import TidegateRunOperator, TidegateVerifyOperator
+from tidegate_airflow.assets import stream_names, tidegate_asset
+from tidegate_airflow.operators import TidegateRunOperator, TidegateVerifyOperator
 
 log = logging.getLogger(__name__)
 PROJECT = os.environ["TIDEGATE_PROJECT"]

@@ -1,4 +1,4 @@
-"""Alerts reach a mail server and a webhook, by the command line as cron runs it."""
+"""Alerts reach a mail server and a webhook, by the command line."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import email
 import email.policy
 import http.server
 import json
-import os
 import socketserver
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 
+from integration.cli.terminal import Terminal
 from support.served import served
 
 PASSWORD = "of-the-mail-server"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.usefixtures("no_spark"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 class Mail(socketserver.StreamRequestHandler):
@@ -59,7 +57,7 @@ def hook():
 
 
 @pytest.fixture
-def tidegate(tmp_path, mail, hook):
+def tidegate(tmp_path, mail, hook, capfd, monkeypatch):
     (tmp_path / "tidegate.yaml").write_text(
         """\
 connections:
@@ -80,13 +78,9 @@ streams:
     sqlite3.connect(tmp_path / "shop.db").close()
     ports = [each.server_address[1] for each in (mail, hook)]
     mail_url = f"mailto://127.0.0.1:{ports[0]}?from=tidegate@example.org&to=team@example.org&mode=insecure"
-    environ = {**os.environ, "MAIL_URL": mail_url, "CHAT_URL": f"json://127.0.0.1:{ports[1]}/{PASSWORD}"}
-
-    def run(*words):
-        command = [sys.executable, "-m", "tidegate", *words]
-        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
-
-    return run
+    monkeypatch.setenv("MAIL_URL", mail_url)
+    monkeypatch.setenv("CHAT_URL", f"json://127.0.0.1:{ports[1]}/{PASSWORD}")
+    return Terminal(folder=tmp_path, capfd=capfd)
 
 
 def text_of(message):
@@ -94,31 +88,26 @@ def text_of(message):
     return parsed["subject"], parsed.get_body(("plain", "html")).get_content()
 
 
-def test_a_failed_run_reaches_mail_and_chat_and_so_does_its_end(tidegate, mail, hook, tmp_path):
-    assert tidegate("run", "--local").returncode != 0
+def test_a_failed_run_reaches_mail_and_chat_once(tidegate, mail, hook):
+    assert tidegate("run", "--local").exit_code == 2
     done = tidegate("alerts", "check")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.everything
     subject, body = text_of(mail.taken[0])
     (first,) = hook.taken
     assert first["title"] == subject == "orders: run failed"
     for text in (body, first["message"]):
         for part in ("lake.shop.orders", "since: ", "why: column_missing", "tidegate history orders"):
             assert part in text
-    assert tidegate("alerts", "check").returncode == 0
+    assert tidegate("alerts", "check").exit_code == 0
     assert len(mail.taken) == len(hook.taken) == 1
-    listed = json.loads(tidegate("alerts", "list", "--json").stdout)
-    (incident,) = listed["incidents"]
+    (incident,) = tidegate("alerts", "list", "--json").document["incidents"]
     assert incident["rule"] == "run_failed"
     assert incident["opened_at"] <= incident["announced_at"]
 
-
-def test_the_test_command_tells_which_channel_did_not_take_it(tidegate, mail, hook):
-    done = tidegate("alerts", "test")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (len(mail.taken), len(hook.taken)) == (1, 1)
+    assert tidegate("alerts", "test").exit_code == 0
+    assert (len(mail.taken), len(hook.taken)) == (2, 2)
     hook.shutdown()
     hook.server_close()
     done = tidegate("alerts", "test", "chat")
-    assert done.returncode == 1
-    assert "error[alert_undelivered]: chat:" in done.stderr
-    assert PASSWORD not in done.stdout + done.stderr
+    assert (done.exit_code, "error[alert_undelivered]: chat:" in done.err) == (1, True), done.everything
+    assert PASSWORD not in done.everything

@@ -9,7 +9,7 @@ import pytest
 from tidegate.core.backfill import Progress
 from tidegate.engine.backfill.backfill import Request
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = "id integer primary key, name text, at timestamp"
 WATERMARK = {"kind": "watermark", "column": "at"}

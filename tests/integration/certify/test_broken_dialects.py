@@ -9,7 +9,7 @@ import pytest
 from support.certify import certify, named
 from support.plugin import installed_package
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PLUGIN = '''
 from dataclasses import replace

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def day(value):
@@ -51,14 +51,6 @@ def test_a_change_that_is_dated_back_lands_in_its_place(lake_of, tmp_path):
         (3, "on", 12, 16),
         (3, "more", 16, None),
     ]
-    lake.sql(f"DELETE FROM {name} WHERE id = 2")
-    assert lake.loaded("people").verified
-    assert versions()[3] == (2, "again", 15, "load")
-    lake.sql(f"INSERT INTO {name} VALUES (2, 'third', {at(17)})")
-    assert lake.loaded("people").verified
-    assert versions()[2:5] == [(2, "n2", 10, 15), (2, "again", 15, 17), (2, "third", 17, None)], (
-        "it came after the delete"
-    )
 
 
 def test_rows_that_came_beside_deletes_follow_each_other_by_commit(lake_of):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 EVOLVE = {"rename": "evolve"}
 

@@ -9,26 +9,9 @@ from support.workspace import SqliteShop
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-COLUMNS = "id integer, name text, price decimal(10,2), weight real"
-
 
 def streams(source, **stream):
     return {"diff": {"source": source, "target": "lake.out.diff", "strategy": "snapshot_diff", **stream}}
-
-
-@pytest.fixture
-def shop(tmp_path):
-    shop = SqliteShop(path=tmp_path / "shop.db")
-    shop.sql(f"create table t ({COLUMNS})", "insert into t values (1, 'a', '1.00', 1.5), (2, 'b', '2.00', null)")
-    return shop
-
-
-def of_shop(lake_of, shop, columns=None, **stream):
-    table = {"query": f"select {columns} from t"} if columns else {"table": "t"}
-    return lake_of(
-        streams({"connection": "shop", **table}, **{"key": ["id"], "write": "merge", **stream}),
-        connections={"shop": {"url": shop.url}},
-    )
 
 
 def of_lake(lake_of, *rows, **stream):
@@ -39,30 +22,35 @@ def of_lake(lake_of, *rows, **stream):
     return lake
 
 
-def test_a_database_without_timestamps(lake_of, shop):
-    lake = of_shop(lake_of, shop, columns="id, name, price")
-    assert lake.loaded("diff").rows_inserted == 2
+def test_a_database_without_timestamps(lake_of, tmp_path):
+    """A column without exact text is no help in seeing whether anything changed, and compared all the same."""
+    shop = SqliteShop(path=tmp_path / "shop.db")
+    shop.sql(
+        "create table t (id integer, name text, price decimal(10,2), weight real)",
+        "insert into t values (1, 'a', '1.00', 1.5), (2, 'b', '2.00', null)",
+    )
+    exact = {"connection": "shop", "query": "select id, name, price from t"}
+    keyed = {"key": ["id"], "write": "merge", "strategy": "snapshot_diff", "target": "lake.out.whole"}
+    given = streams(exact, key=["id"], write="merge")
+    lake = lake_of(
+        given | {"whole": {"source": {"connection": "shop", "table": "t"}, **keyed}},
+        connections={"shop": {"url": shop.url}},
+    )
+    assert [lake.loaded(name).rows_inserted for name in ("diff", "whole")] == [2, 2]
     with without_spark():
         assert lake.run("diff").outcome == "unchanged"
     shop.sql(
-        "update t set name = 'B' where id = 2", "delete from t where id = 1", "insert into t values (3, 'c', '3', 1)"
+        "update t set weight = 2.5 where id = 2", "delete from t where id = 1", "insert into t values (3, 'c', '3', 1)"
     )
     found = lake.loaded("diff")
     assert (found.write, found.verified) == ("merge_differences", True)
+    assert (found.rows_inserted, found.rows_updated, found.rows_deleted) == (1, 0, 1)
+    assert [row[:2] for row in lake.rows("out.diff")] == [(2, "b"), (3, "c")]
+    found = lake.loaded("whole")
     assert (found.rows_inserted, found.rows_updated, found.rows_deleted) == (1, 1, 1)
-    assert [row[:2] for row in lake.rows("out.diff")] == [(2, "B"), (3, "c")]
+    assert [(row[0], row[3]) for row in lake.rows("out.whole")] == [(2, 2.5), (3, 1.0)]
 
 
-def test_a_column_without_exact_text_is_compared_all_the_same(lake_of, shop):
-    lake = of_shop(lake_of, shop)
-    lake.loaded("diff")
-    shop.sql("update t set weight = 2.5 where id = 1")
-    found = lake.loaded("diff")
-    assert (found.rows_updated, found.rows_inserted) == (1, 0)
-    assert [row[3] for row in lake.rows("out.diff")] == [2.5, None]
-
-
-@pytest.mark.slow
 def test_only_what_differs_is_written(lake_of):
     lake = of_lake(lake_of, *(f"({n}, 'n', {n}, {n})" for n in range(50)))
     lake.loaded("diff")
@@ -77,7 +65,7 @@ def test_only_what_differs_is_written(lake_of):
     assert lake.run("diff").outcome == "unchanged"
 
 
-def test_rows_of_the_table_that_nobody_wrote_are_mended(lake_of):
+def test_rows_that_nobody_wrote_are_repaired_and_bad_keys_refused(lake_of):
     lake = of_lake(lake_of, "(1, 'a', 1, 1)", "(2, 'b', 2, 2)")
     lake.loaded("diff")
     lake.sql(
@@ -85,10 +73,15 @@ def test_rows_of_the_table_that_nobody_wrote_are_mended(lake_of):
         "UPDATE lake.src.t SET name = 'B' WHERE id = 2",
     )
     lake.loaded("diff")
-    assert lake.rows("out.diff") == lake.rows("src.t")
+    before = lake.rows("src.t")
+    assert lake.rows("out.diff") == before
+    lake.sql("INSERT INTO lake.src.t VALUES (7, 'a', 1, 1), (7, 'a', 1, 1)")
+    assert lake.run("diff").error.code == "duplicate_keys"
+    lake.sql("DELETE FROM lake.src.t WHERE id = 7", "INSERT INTO lake.src.t VALUES (NULL, 'a', 1, 1)")
+    assert lake.run("diff").error.code == "check_failed"
+    assert lake.rows("out.diff") == before
 
 
-@pytest.mark.slow
 def test_without_a_key_rows_are_counted(lake_of):
     lake = of_lake(lake_of, "(1, 'a', 1, 1)", "(1, 'a', 1, 1)", "(NULL, NULL, NULL, NULL)", key=[], write="replace")
     lake.loaded("diff")
@@ -107,18 +100,6 @@ def test_without_a_key_rows_are_counted(lake_of):
     assert len(lake.rows("out.diff")) == 4
 
 
-def test_bad_keys_are_refused(lake_of):
-    lake = of_lake(lake_of, "(1, 'a', 1, 1)")
-    lake.loaded("diff")
-    before = lake.rows("out.diff")
-    lake.sql("INSERT INTO lake.src.t VALUES (2, 'a', 1, 1), (2, 'a', 1, 1)")
-    assert lake.run("diff").error.code == "duplicate_keys"
-    lake.sql("DELETE FROM lake.src.t WHERE id = 2", "INSERT INTO lake.src.t VALUES (NULL, 'a', 1, 1)")
-    assert lake.run("diff").error.code == "check_failed"
-    assert lake.rows("out.diff") == before
-
-
-@pytest.mark.slow
 def test_what_is_not_significant_waits(lake_of):
     rule = {"columns": ["price", "weight"], "absolute": 0.5, "relative": 0.1, "min_rows": 2, "min_fraction": 0.3}
     strategy = {"kind": "snapshot_diff", "significant_change": rule}

@@ -1,18 +1,14 @@
 """Secrets of every kind through a first load, an error, and every command that shows something."""
 
-import json
-import os
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from integration.cli.terminal import Terminal
 from support.process_list import Processes
 from support.workspace import Workspace
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 NAMES = ("AZURE", "AUTHORIZATION", "SSE", "PRIVATE", "ODD", "QUERY")
 CANARIES = {name: f"canary-{name.lower()}-5f2b" for name in NAMES}
@@ -53,34 +49,26 @@ def workspace(tmp_path) -> Workspace:
     return found
 
 
-def tidegate(workspace: Workspace, temporary: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "tidegate", *words],
-        cwd=workspace.folder,
-        env={**os.environ, **CANARIES, "TMPDIR": str(temporary)},
-        capture_output=True,
-        check=False,
-    )
-
-
 def leaks(data: bytes) -> list[str]:
     return [name for name, canary in CANARIES.items() if canary.encode() in data]
 
 
-def test_no_secret_leaves_the_project(workspace, tmp_path):
+def test_no_secret_leaves_the_project(workspace, tmp_path, capfd, monkeypatch):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
+    for name, canary in CANARIES.items():
+        monkeypatch.setenv(name, canary)
+    tidegate = Terminal(folder=workspace.folder, capfd=capfd)
+    debug = ("--log-level", "debug")
     with Processes() as processes:
-        ran = tidegate(workspace, temporary, "run", "t", "--json", "--log-level", "debug", "--log-format", "json")
-    assert ran.returncode == 0, ran.stderr.decode()[-2000:]
-    assert json.loads(ran.stdout)["streams"][0]["verified"] is True
-    mine = [each for each in processes.seen if str(workspace.folder).encode() in each or b"SparkSubmit" in each]
-    assert any(b"SparkSubmit" in each for each in mine), "no command line of Spark was seen"
+        ran = tidegate.process("run", "--json", *debug, "--log-format", "json", TMPDIR=str(temporary))
+    outcomes = {each["stream"]: (each["verified"], bool(each["error"])) for each in ran.document["streams"]}
+    assert outcomes == {"t": (True, False), "broken": (None, True)}, ran.err[-2000:]
+    assert any(b"SparkSubmit" in each for each in processes.seen), "no command line of Spark was seen"
     assert not any(leaks(each) for each in processes.seen)
     shown = (
-        ("run", "broken", "--json"),
-        ("run", "broken", "--log-level", "debug"),
         ("plan", "--json"),
+        ("plan", *debug),
         ("check", "--source", "--json"),
         ("status", "--json"),
         ("history", "t", "--json"),
@@ -94,8 +82,8 @@ def test_no_secret_leaves_the_project(workspace, tmp_path):
         ("export", "dbt-sources"),
         ("export", "snowflake"),
     )
-    for each in [ran, *(tidegate(workspace, temporary, *words) for words in shown)]:
-        assert not leaks(each.stdout + each.stderr), each.args
+    for words, said in [(("run",), ran), *((words, tidegate(*words)) for words in shown)]:
+        assert not leaks(said.everything.encode()), words
     events = [path for path in (workspace.folder / "events").rglob("*") if path.is_file()]
     assert any(b"SparkListenerEnvironmentUpdate" in path.read_bytes() for path in events)
     files = [path for folder in (workspace.folder, temporary) for path in folder.rglob("*") if path.is_file()]

@@ -13,11 +13,10 @@ import yaml
 
 from support.clock import Clock
 from support.kills import CRASH, environment
-from support.lake import delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.engine.events import Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 STREAMS = {
     "new": {
@@ -58,17 +57,11 @@ def write(shop: SqliteShop, rows: int) -> None:
     )
 
 
-@pytest.fixture(params=["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
-def form(request) -> str:
-    return request.param
-
-
 @pytest.fixture
-def workspace(form: str, tmp_path: Path, shop: SqliteShop, spark) -> Workspace:
+def workspace(tmp_path: Path, shop: SqliteShop, spark) -> Workspace:
     """Both streams are loaded once, and more rows have come."""
     made = Workspace(folder=tmp_path)
-    lakes = {"lake": {"format": form, "warehouse": "./tables"}}
-    made.write(STREAMS, connections={"shop": {"url": shop.url}}, lakes=lakes)
+    made.write(STREAMS, connections={"shop": {"url": shop.url}})
     assert run(made, spark) == [None, None]
     write(shop, MORE)
     return made
@@ -102,11 +95,7 @@ def stepped(workspace: Workspace, clock: Clock, stage: Stage, seconds: int, *, o
 
 
 def shown(workspace: Workspace, stream: str) -> list[tuple]:
-    if (folder := workspace.folder / "tables" / "shop" / stream / "_delta_log").exists():
-        rows = delta_rows(str(folder.parent))
-    else:
-        rows = workspace.rows(f"shop.{stream}")
-    return sorted((row["id"], row["name"]) for row in rows)
+    return sorted((row["id"], row["name"]) for row in workspace.rows(f"shop.{stream}"))
 
 
 def exact(workspace: Workspace, shop: SqliteShop) -> None:
@@ -115,12 +104,11 @@ def exact(workspace: Workspace, shop: SqliteShop) -> None:
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(-HOUR, id="an hour back"), pytest.param(24 * HOUR, id="a day ahead")])
-@pytest.mark.parametrize("stage", [Stage.WRITE, pytest.param(Stage.DETECT, marks=pytest.mark.exhaustive)])
-def test_a_clock_that_jumps_in_the_middle_of_a_load(workspace, form, shop, machine_clock, spark, stage, seconds):
+def test_a_clock_that_jumps_in_the_middle_of_a_load(workspace, shop, machine_clock, spark, seconds):
     """An Iceberg table takes no commit with a time before its last one, so there a day ahead lasts a day."""
     before = {stream: shown(workspace, stream) for stream in STREAMS}
     refused = []
-    for each in stepped(workspace, machine_clock, stage, seconds):
+    for each in stepped(workspace, machine_clock, Stage.WRITE, seconds):
         if each["error"]:
             assert each["error"] in ("write", "history_gone"), each
             assert "clock" in each["message"], each
@@ -133,7 +121,7 @@ def test_a_clock_that_jumps_in_the_middle_of_a_load(workspace, form, shop, machi
     write(shop, FEW)
     behind = run(workspace, spark)
     if any(behind):
-        assert (behind, seconds, form) == (["write", "write"], 24 * HOUR, "iceberg")
+        assert (behind, seconds) == (["write", "write"], 24 * HOUR)
         assert not any(each["error"] for each in stepped(workspace, machine_clock, Stage.DETECT, 25 * HOUR))
     exact(workspace, shop)
 

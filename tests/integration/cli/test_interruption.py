@@ -1,117 +1,80 @@
 """A run that is interrupted ends with 130, says what holds, and the next run completes it."""
 
-import json
+import os
 import signal
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
 
 import pytest
+
+from integration.cli.conftest import ORDERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 # A shell says 130 of both. Python ends by the signal itself if it arrived while a module was being imported.
 INTERRUPTED = (130, -signal.SIGINT)
-
-PROJECT = """\
-connections: {shop: "sqlite:///shop.db"}
-spark: {master: "local[2]", conf: {spark.driver.memory: 1g, spark.ui.enabled: false}}
-streams:
-  orders:
-    source: {connection: shop, table: orders}
-    target: lake.shop.orders
-    key: [id]
-    strategy: {kind: full}
-    write: merge
-"""
-
-
-def tidegate(folder, *words) -> subprocess.Popen:
-    command = [sys.executable, "-m", "tidegate", *words]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+STREAMS = {"orders": ORDERS, "again": {**ORDERS, "target": "lake.shop.again"}}
+ROWS = 20_000
 
 
 @pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
-        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, amount INTEGER)")
-        database.executemany("INSERT INTO orders VALUES (?, ?)", ((number, number) for number in range(1000)))
-    return tmp_path
+def project(workspace, shop):
+    """Two streams of so many rows that a write takes a while."""
+    shop.sql(
+        f"with recursive n(i) as (select 4 union all select i + 1 from n where i < {ROWS}) "
+        "insert into orders select i, 'amount ' || i from n"
+    )
+    spark = {"master": "local[2]", "conf": {"spark.driver.memory": "1g", "spark.ui.enabled": False}}
+    workspace.write(STREAMS, connections={"shop": {"url": shop.url}}, spark=spark)
+    return workspace
 
 
-def last_runs(folder) -> dict[str, str]:
+def last_runs(tidegate) -> dict[str, str]:
     """What `status` says of the last run of each stream; `history` says the same."""
     found = {}
-    for stream in told(folder, "status")["streams"]:
-        run = told(folder, "history", stream["stream"])["runs"][0]
-        assert run["error"] == stream["last_error"]
-        assert run["outcome"] == stream["last_outcome"]
+    for stream in tidegate("status", "--json").document["streams"]:
+        run = tidegate("history", stream["stream"], "--json").document["runs"][0]
+        assert (run["error"], run["outcome"]) == (stream["last_error"], stream["last_outcome"])
         assert stream["held_by"] is None
         found[stream["stream"]] = run["outcome"]
     return found
 
 
-def told(folder, *words):
-    with tidegate(folder, *words, "--json") as process:
-        return json.loads(process.communicate(timeout=60)[0])
+PLANNED = [": plan ", ": plan "]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing_half_done(number, folder):
-    with tidegate(folder, "run") as process:
-        # The first stages are over, Spark starts or works.
-        for line in process.stderr:
-            if ": plan " in line:
-                break
-        process.send_signal(number)
-        out, err = process.communicate(timeout=120)
-    assert process.returncode in INTERRUPTED, err
-    assert "interrupted. Nothing is left half done" in err
-    assert "Traceback" not in err
-    assert "loaded" not in out
-    assert last_runs(folder) == {"orders": "interrupted"}
-    with tidegate(folder, "run", "--json") as process:
-        out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, out + err
-    (outcome,) = json.loads(out)["streams"]
-    assert (outcome["outcome"], outcome["rows_inserted"], outcome["verified"]) == ("loaded", 1000, True)
+@pytest.mark.parametrize(("number", "stages"), [(signal.SIGTERM, PLANNED), (signal.SIGINT, [*PLANNED, ": check "])])
+def test_loads_side_by_side_end_at_once_and_leave_nothing_half_done(number, stages, project, tidegate):
+    """While Spark starts, or in the middle of a write."""
+    process = tidegate.start("run", "--parallel", "2")
+    for stage in stages:
+        process.reach(stage)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does it: to everybody
+    else:
+        process.terminate()
+    said = process.end()
+    assert said.exit_code in INTERRUPTED, said.everything
+    assert "interrupted" in said.err
+    assert "Traceback" not in said.everything
+    assert ": write " not in said.err, "the interruption came too late to test anything"
+    assert last_runs(tidegate) == dict.fromkeys(STREAMS, "interrupted")
+    tasks = tidegate("tasks", "--json").document["tasks"]
+    ended = {(task["status_cd"], task["result_payload"]["error"]["code"]) for task in tasks}
+    assert ended == {("ERROR", "interrupted")}
+    for name in STREAMS:
+        assert not project.has_table(f"shop.{name}") or project.rows(f"shop.{name}") == []
+    said = tidegate.process("run", "--json")
+    assert said.exit_code == 0, said.everything
+    done = [(each["outcome"], each["rows_inserted"], each["verified"]) for each in said.document["streams"]]
+    assert done == [("loaded", ROWS, True)] * 2
+    assert set(project.table("shop.orders").metadata.refs) == {"main"}
 
 
-def test_loads_side_by_side_end_at_once_and_each_says_so(folder):
-    file = folder / "tidegate.yaml"
-    text = file.read_text(encoding="utf-8")
-    head, stream = text.split("  orders:")
-    more = stream.replace("lake.shop.orders", "lake.shop.again")
-    file.write_text(f"{head}  orders:{stream}  again:{more}", encoding="utf-8")
-    with tidegate(folder, "run", "--parallel", "2") as process:
-        planned = 0
-        for line in process.stderr:
-            planned += ": plan " in line
-            if planned == 2:
-                break
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-    assert process.returncode in INTERRUPTED, err
-    assert "Traceback" not in err
-    assert last_runs(folder) == {"orders": "interrupted", "again": "interrupted"}
-    assert {task["status_cd"] for task in told(folder, "tasks")["tasks"]} == {"ERROR"}
-    assert {task["result_payload"]["error"]["code"] for task in told(folder, "tasks")["tasks"]} == {"interrupted"}
-
-
-def test_a_run_that_was_killed_has_failed_for_everybody_who_asks(folder):
-    with tidegate(folder, "run") as process:
-        for line in process.stderr:
-            if ": plan " in line:
-                break
-        assert last_runs_running(folder)
-        process.kill()
-        process.communicate(timeout=60)
-    assert last_runs(folder) == {"orders": "failed"}
-    assert told(folder, "status")["streams"][0]["last_error"]["code"] == "crashed"
-
-
-def last_runs_running(folder) -> bool:
-    (stream,) = told(folder, "status")["streams"]
-    return stream["last_outcome"] == "running" and stream["held_by"] is not None
+def test_a_run_that_was_killed_has_failed_for_everybody_who_asks(project, tidegate):
+    process = tidegate.start("run", "orders")
+    process.reach(": plan ")
+    running, _ = tidegate("status", "--json").document["streams"]
+    assert (running["last_outcome"], running["held_by"] is None) == ("running", False)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.end()
+    killed, _ = tidegate("status", "--json").document["streams"]
+    assert (killed["last_outcome"], killed["last_error"]["code"], killed["held_by"]) == ("failed", "crashed", None)

@@ -42,7 +42,6 @@ def test_a_mask_that_is_none_is_refused(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 def test_what_a_load_writes_is_for_its_user_alone(tmp_path):
     folder, local = tmp_path / "project", tmp_path / "local"
     folder.mkdir()

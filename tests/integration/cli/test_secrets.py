@@ -49,35 +49,14 @@ def guarded(postgres) -> Iterator[str]:
 
 
 @pytest.fixture
-def project(tmp_path, guarded, monkeypatch) -> Workspace:
-    """Connection, registry and catalog all need the password; Spark keeps its event log in the project."""
+def project(tmp_path, monkeypatch) -> Workspace:
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    workspace = Workspace(folder=tmp_path)
-    write(workspace, guarded)
-    return workspace
+    return Workspace(folder=tmp_path)
 
 
-ONLY_SPARK_FAILS = """
-select id, (1 / case when current_setting('application_name') like '%JDBC%' then id - 7 else 1 end)::text as amount
-from orders
-"""
-
-
-def write(workspace: Workspace, url: str, *, spark: bool = True, **changes) -> None:
-    events = workspace.folder / "events"
-    events.mkdir(exist_ok=True)
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.eventLog.enabled": True,
-        "spark.eventLog.dir": f"file://{events}",
-        "spark.eventLog.compress": False,
-    }
-    values = {
-        "registry": url,
-        "lakes": {"lake": {"catalog": {"type": "postgresql", "uri": url}}},
-        **({"spark": {"master": "local[2]", "conf": conf}} if spark else {}),
-    }
-    workspace.write({"orders": {**ORDERS, **changes}}, connections={"shop": {"url": url}}, **values)
+def write(workspace: Workspace, url: str, **rest) -> None:
+    values = {"registry": url, "lakes": {"lake": {"catalog": {"type": "postgresql", "uri": url}}}}
+    workspace.write(rest.pop("streams", {"orders": ORDERS}), connections={"shop": {"url": url}}, **{**values, **rest})
 
 
 def leaks(data: bytes) -> list[bytes]:
@@ -109,9 +88,12 @@ def dump(postgres, name: str) -> bytes:
     return repr(rows).encode()
 
 
-@pytest.mark.slow
 def test_no_output_and_no_file_holds_a_password(project, capfd, postgres, guarded):
-    """One process of its own: what Spark and py4j write there is looked at too."""
+    """Connection, registry and catalog all need it; what Spark and py4j write in a process of their own counts, too."""
+    (project.folder / "events").mkdir()
+    logged = {"enabled": True, "dir": f"file://{project.folder / 'events'}", "compress": False}
+    conf = {f"spark.eventLog.{name}": value for name, value in logged.items()} | {"spark.driver.memory": "1g"}
+    write(project, guarded, spark={"master": "local[2]", "conf": conf})
     tidegate = Terminal(folder=project.folder, capfd=capfd)
     name = guarded.rpartition("/")[2]
     run = tidegate.process("run", "--json", "--log-level", "debug", "--log-format", "json")
@@ -127,7 +109,7 @@ def test_no_output_and_no_file_holds_a_password(project, capfd, postgres, guarde
         ["check"],
         ["doctor"],
     ):
-        for more in ([], ["--json"], ["--log-level", "debug", "--log-format", "json"]):
+        for more in ([], ["--json", "--log-level", "debug", "--log-format", "json"]):
             said = tidegate(*words, *more)
             assert said.exit_code == 0, said.everything
             clean(said)
@@ -139,28 +121,30 @@ def test_no_output_and_no_file_holds_a_password(project, capfd, postgres, guarde
     assert clean_files(project.folder) > 5
 
 
-@pytest.mark.parametrize("level", ["info", "debug"])
-def test_a_login_that_fails_tells_no_password(project, capfd, monkeypatch, level, guarded):
+def test_a_login_that_fails_tells_no_password(project, capfd, monkeypatch, postgres, guarded):
     tidegate = Terminal(folder=project.folder, capfd=capfd)
     trusted = re.sub(rf"{ROLE}:[^@]*@", "postgres@", guarded)
     wrong = PASSWORD + "x"
     monkeypatch.setenv(VARIABLE, wrong)
-    words = ("run", "--log-level", level, "--log-format", "json")
-    said = tidegate(*words)  # the registry
-    clean(said)
-    assert (said.exit_code, "error[registry]" in said.err) == (1, True), said.everything
+    words = ("run", "--log-level", "debug", "--log-format", "json")
+
+    def refused(code: str) -> None:
+        said = tidegate(*words)
+        clean(said)
+        assert (said.exit_code, f"error[{code}]" in said.err) == (1, True), said.everything
+
+    write(project, guarded)
+    refused("registry")
     here = {"registry": "sqlite:///r.db", "streams": {"orders": ORDERS}}
     lake = {"lake": {"catalog": {"type": "postgresql", "uri": guarded}}}
     project.write(connections={"shop": {"url": trusted}}, lakes=lake, **here)
-    said = tidegate(*words)  # the catalog
-    clean(said)
-    assert (said.exit_code, "error[write]" in said.err) == (1, True), said.everything
+    refused("write")
     project.write(connections={"shop": {"url": guarded}}, **here)
-    said = tidegate(*words)  # the source
-    clean(said)
-    assert (said.exit_code, "error[source_refused]" in said.err) == (1, True), said.everything
-    if level == "info":
-        said.refuses("source_refused", 1, "refused the login", "tidegate doctor")
+    refused("source_refused")
+    log = postgres.folder / "log"
+    before = log.read_text().count("password authentication failed")
+    tidegate("run").refuses("source_refused", 1, "refused the login", "tidegate doctor")
+    assert log.read_text().count("password authentication failed") == before + 1, "servers lock accounts that try often"
     said = tidegate("doctor")
     assert said.exit_code == 1
     clean(said)
@@ -172,46 +156,30 @@ def test_a_login_that_fails_tells_no_password(project, capfd, monkeypatch, level
     clean_files(project.folder)
 
 
-def test_a_wrong_password_is_tried_once(project, capfd, monkeypatch, postgres, guarded):
-    """Servers lock accounts after a few failures."""
-    here = {"registry": "sqlite:///r.db", "streams": {"orders": ORDERS}}
-    project.write(connections={"shop": {"url": guarded}}, **here)
-    monkeypatch.setenv(VARIABLE, "wrong")
-    log = postgres.folder / "log"
-    before = log.read_text().count("password authentication failed")
-    Terminal(folder=project.folder, capfd=capfd)("run").refuses("source_refused", 1, "refused the login")
-    assert log.read_text().count("password authentication failed") == before + 1
+ONLY_SPARK_FAILS = """
+select id, (1 / case when current_setting('application_name') like '%JDBC%' then id - 7 else 1 end)::text as amount
+from orders
+"""
 
 
-def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, guarded, postgres, caplog):
+def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, guarded, postgres, caplog, monkeypatch):
     """With a session of the caller, whose program logs everything at debug."""
-    write(
-        project,
-        guarded,
-        spark=False,
-        target="lake.shop.failing",
-        source={"connection": "shop", "query": ONLY_SPARK_FAILS},
-    )
-    level = logging.getLogger("py4j").level
-    logging.getLogger("py4j").setLevel(logging.NOTSET)
-    try:
-        caplog.set_level(logging.DEBUG, "tidegate")
-        with caplog.at_level(logging.DEBUG), project.project(spark) as opened:
-            (outcome,) = opened.run().streams
-        assert outcome.error
-        assert (outcome.error.code, outcome.error.message[:31]) == ("source", "the source rejected a statement")
-        told = json.dumps(outcome.to_dict(), ensure_ascii=False).encode()
-        assert not leaks(told)
-        assert not [text for text in map(logging.LogRecord.getMessage, caplog.records) if leaks(text.encode())]
-        stacks = [logging.Formatter().formatException(record.exc_info) for record in caplog.records if record.exc_info]
-        assert stacks
-        assert not [text for text in stacks if leaks(text.encode())]
-        out, err = capfd.readouterr()
-        assert not leaks((out + err).encode())
-        assert not leaks(dump(postgres, guarded.rpartition("/")[2]))
-        assert clean_files(project.folder) > 0
-    finally:
-        logging.getLogger("py4j").setLevel(level)
+    source = {"connection": "shop", "query": ONLY_SPARK_FAILS}
+    write(project, guarded, streams={"orders": {**ORDERS, "target": "lake.shop.failing", "source": source}})
+    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.NOTSET)
+    caplog.set_level(logging.DEBUG, "tidegate")
+    with caplog.at_level(logging.DEBUG), project.project(spark) as opened:
+        (outcome,) = opened.run().streams
+    assert outcome.error
+    assert (outcome.error.code, outcome.error.message[:31]) == ("source", "the source rejected a statement")
+    assert not leaks(json.dumps(outcome.to_dict(), ensure_ascii=False).encode())
+    assert not [text for text in map(logging.LogRecord.getMessage, caplog.records) if leaks(text.encode())]
+    stacks = [logging.Formatter().formatException(record.exc_info) for record in caplog.records if record.exc_info]
+    assert stacks
+    assert not [text for text in stacks if leaks(text.encode())]
+    assert not leaks("".join(capfd.readouterr()).encode())
+    assert not leaks(dump(postgres, guarded.rpartition("/")[2]))
+    assert clean_files(project.folder) > 0
 
 
 def test_the_search_finds_what_it_looks_for(tmp_path):

@@ -5,13 +5,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PROJECT = """\
 connections: {shop: "sqlite:///shop.db"}
@@ -63,7 +62,6 @@ def test_a_watch_loads_what_comes_and_ends_when_it_is_asked_to(tmp_path):
         assert not turns[-1]["spark_started"], "the session is warm"
         assert turns[-1]["upkeep"] is None, "maintained a moment ago"
         insert(tmp_path, *range(10, 200))
-        time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err

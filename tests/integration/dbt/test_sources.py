@@ -1,16 +1,16 @@
-"""`tidegate export dbt-sources` over real tables, and dbt reading it."""
+"""`tidegate export dbt-sources` over tables of a catalog, and dbt reading it."""
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 
+import pyarrow as pa
 import pytest
 import yaml
+from pyiceberg.catalog.sql import SqlCatalog
 
+from integration.cli.terminal import Terminal
 from support.workspace import Workspace
-
-pytestmark = [pytest.mark.spark]
 
 PROFILE = """tidegate: {target: dev, outputs: {dev: {type: trino, method: none, user: dbt, host: 127.0.0.1, port: 9,
   database: lake, schema: marts, threads: 1}}}"""
@@ -19,13 +19,6 @@ PROJECT = "name: shop\nversion: '1.0'\nprofile: tidegate\nmodel-paths: [models]\
 
 @pytest.fixture
 def workspace(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop, shop:
-        shop.execute(
-            "CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, state TEXT, amount DECIMAL(10,2), customer INTEGER)"
-        )
-        shop.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY NOT NULL)")
-        shop.execute("INSERT INTO customers VALUES (1)")
-        shop.execute("INSERT INTO orders VALUES (1, 'it''s new', 10.50, 1)")
     workspace = Workspace(folder=tmp_path)
     stream = {"key": ["id"], "strategy": "full", "write": "merge"}
     checks = [
@@ -56,17 +49,27 @@ def workspace(tmp_path):
 
 
 @pytest.fixture
-def exported(workspace, spark):
-    with workspace.project(spark) as project:
-        project.run("customers").raise_on_failure()
-        project.run("shop.orders").raise_on_failure()
-    done = workspace.cli("export", "dbt-sources", "--output", str(workspace.folder / "models/sources.yml"))
-    assert done.returncode == 0, done.stderr
+def tidegate(workspace, capfd):
+    return Terminal(folder=workspace.folder, capfd=capfd)
+
+
+@pytest.fixture
+def exported(workspace, tidegate):
+    (workspace.folder / ".tidegate").mkdir()
+    place = {"uri": f"sqlite:///{workspace.folder}/.tidegate/catalog.db", "warehouse": f"{workspace.folder}/warehouse"}
+    number, text, amount = pa.int64(), pa.string(), pa.decimal128(10, 2)
+    orders = [("state", text), ("amount", amount), ("customer", number)]
+    with closing(SqlCatalog("lake", **place)) as catalog:
+        catalog.create_namespace("shop")
+        key = pa.field("id", number, nullable=False)
+        catalog.create_table("shop.orders", schema=pa.schema([key, *(pa.field(*each) for each in orders)]))
+        catalog.create_table("shop.customers", schema=pa.schema([key]))
+    done = tidegate("export", "dbt-sources", "--output", str(workspace.folder / "models/sources.yml"))
+    assert done.exit_code == 0, done.err
     return (workspace.folder / "models/sources.yml").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-def test_tables_become_sources(workspace, exported):
+def test_tables_become_sources(workspace, tidegate, exported):
     shop, more = yaml.safe_load(exported)["sources"]
     assert (shop["name"], shop["database"], shop["schema"], shop["loader"]) == ("shop", "lake", "shop", "tidegate")
     orders, customers = shop["tables"]
@@ -92,13 +95,13 @@ def test_tables_become_sources(workspace, exported):
         "# Left out: 3 rules of shop.orders that dbt itself has no data test for: accepted_values, not_null, range",
         "# Left out: columns and data tests of later, whose table does not exist yet",
     ]
-    again = workspace.cli("export", "dbt-sources", "--output", str(workspace.folder / "models/sources.yml"))
-    assert again.returncode == 0, again.stderr
+    again = tidegate("export", "dbt-sources", "--output", str(workspace.folder / "models/sources.yml"))
+    assert again.exit_code == 0, again.err
     (workspace.folder / "own.yml").write_text("version: 2\n")
-    refused = workspace.cli("export", "dbt-sources", "--output", str(workspace.folder / "own.yml"))
-    assert refused.returncode == 2
-    assert "was not written by this command" in " ".join(refused.stderr.split())
-    printed = workspace.cli("export", "dbt-sources", "--database", "iceberg", "customers").stdout
+    refused = tidegate("export", "dbt-sources", "--output", str(workspace.folder / "own.yml"))
+    assert refused.exit_code == 2
+    assert "was not written by this command" in " ".join(refused.err.split())
+    printed = tidegate("export", "dbt-sources", "--database", "iceberg", "customers").out
     assert yaml.safe_load(printed)["sources"][0]["database"] == "iceberg"
 
 

@@ -1,89 +1,80 @@
-"""A damaged data file of a table is named, with the commands that repair it; each of these commands is run here."""
+"""A fault that a person has to repair is named, with the commands that repair it; each of these is run here."""
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from integration.engine.test_faults_named import stream
-from support.lake import delta_rows
+from integration.engine.conftest import on_both
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
-
-DAMAGES = {
-    "is missing": lambda path: path.unlink(),
-    "bytes, but was written with": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "was overwritten": lambda path: path.write_bytes(b"x" * path.stat().st_size),
-    "cannot be read": lambda path: path.write_bytes(
-        b"PAR1" + b"\0" * (path.stat().st_size - 200) + path.read_bytes()[-196:]
-    ),
-}
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-class Damaged:
+@pytest.fixture
+def orders(bench):
     """A stream of fifty rows, whose table has one file."""
-
-    def __init__(self, kind, spark, tmp_path):
-        self.kind, self.spark = kind, spark
-        self.workspace, self.shop = stream(kind, tmp_path)
-        assert self.run().error is None
-        (self.file,) = (tmp_path / "warehouse" / "shop" / "orders").rglob("*.parquet")
-        self.content = self.file.read_bytes()
-
-    def run(self, **options):
-        return self.workspace.run(spark=self.spark, **options).streams[0]
-
-    def damage(self, how):
-        how(self.file)
-        Path(self.file.parent, f".{self.file.name}.crc").unlink(missing_ok=True)
-        self.shop.sql("update orders set name = 'new' where id = 7")
-
-    def check(self):
-        assert self.run().error is None
-        held = (
-            delta_rows(str(self.workspace.folder / "warehouse" / "shop" / "orders"))
-            if self.kind == "delta"
-            else self.workspace.rows("shop.orders")
-        )
-        assert sorted((row["id"], row["name"]) for row in held) == self.shop.rows("select id, name from orders")
+    bench.sql("create table t (id integer primary key, name text not null)")
+    bench.sql(*(f"insert into t values ({n}, 'n{n}')" for n in range(50)))
+    bench.write("checksum")
+    bench.loaded()
+    return bench
 
 
-@pytest.fixture(params=["iceberg", "delta"])
-def damaged(request, spark, tmp_path):
-    return Damaged(request.param, spark, tmp_path)
+def files(bench):
+    return set(bench.location.rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("what", DAMAGES)
-def test_the_file_is_named_and_every_way_out_works(damaged, what):
-    damaged.damage(DAMAGES[what])
-    error = damaged.run().error
+def spoiled(path):
+    """Of the same size, with a beginning and an end that look well."""
+    content = path.read_bytes()
+    path.write_bytes(b"PAR1" + b"\0" * (len(content) - 200) + content[-196:])
+
+
+def named(bench, damage, file, what):
+    """The damage is found by the next load, which has something to do, and by a comparison."""
+    damage(file)
+    Path(file.parent, f".{file.name}.crc").unlink(missing_ok=True)
+    bench.sql(f"update t set name = name || '{what[0]}' where id = 7")
+    error = bench.run().error
     assert (error.code, error.exit_code) == ("table_damaged", 4), error
-    assert "lake.shop.orders" in error.message
-    assert damaged.file.name in error.message
-    assert what in error.message
-    with damaged.workspace.project(damaged.spark) as project:
-        verified = project.verify(level="rows").streams[0].error
+    assert all(part in error.message for part in ("lake.out.t", file.name, what)), error.message
+    verified = bench.verify(level="rows").error
     assert (verified.code, verified.message) == ("table_damaged", error.message)
-    kept = damaged.file.read_bytes() if damaged.file.exists() else None
-    damaged.file.write_bytes(damaged.content)
-    damaged.check()
-    if kept is None:
-        damaged.file.unlink(missing_ok=True)
-    elif damaged.file.exists():
-        damaged.file.write_bytes(kept)
-    assert damaged.run(full_refresh=True).error is None
-    damaged.check()
 
 
-def test_a_version_from_before_the_file_is_a_way_out(damaged):
-    before = {*damaged.file.parents[1].rglob("*.parquet")}
-    damaged.shop.sql("insert into orders values (900, 'later')")
-    assert damaged.run().error is None
-    damaged.file = next(iter({*damaged.file.parents[1].rglob("*.parquet")} - before))
-    damaged.damage(Path.unlink)
-    error = damaged.run().error
-    assert (error.code, damaged.file.name in error.message) == ("table_damaged", True), error
-    with damaged.workspace.project(damaged.spark) as project:
-        project.rollback("orders", to=project.versions("orders")[1].id)
-    damaged.check()
+@on_both
+def test_the_file_is_named_and_every_way_out_works(orders):
+    (file,) = files(orders)
+    content = file.read_bytes()
+    named(orders, spoiled, file, "cannot be read")
+    file.write_bytes(content)  # the file is put back
+    orders.loaded()
+    assert orders.rows("id", "name") == orders.source()
+
+    before = files(orders)
+    orders.sql("insert into t values (900, 'later')")
+    orders.loaded()
+    named(orders, Path.unlink, next(iter(files(orders) - before)), "is missing")
+    with orders.project() as project:  # a version from before the file
+        project.rollback("t", to=project.versions("t")[1].id)
+    orders.loaded()
+    assert orders.rows("id", "name") == orders.source()
+
+    for file in files(orders):
+        file.unlink()
+    assert orders.run(full_refresh=True).error is None
+    assert orders.rows("id", "name") == orders.source()
+
+
+def test_a_catalog_that_another_process_holds_is_said_to_be_locked(orders):
+    orders.sql("update t set name = 'new' where id = 7")
+    holder = sqlite3.connect(orders.folder / ".tidegate" / "catalog.db")
+    holder.execute("begin exclusive")
+    try:
+        _, message, _ = orders.refused()
+    finally:
+        holder.close()
+    assert ("locked by another process" in message, "catalog.db" in message) == (True, True)
+    orders.loaded()

@@ -9,9 +9,9 @@ from datetime import date
 import fastavro
 import pytest
 
+from integration.engine.conftest import on_delta
 from support.lake import QUICK, delta_rows
 from support.loading import Bench
-from support.workspace import SqliteShop, Workspace
 from tidegate.errors import TidegateError
 from tidegate.loaders import CDCLoader
 
@@ -24,18 +24,14 @@ LENIENT = {
 }
 
 
-def written(tmp_path, source, lake="iceberg", **options):
-    workspace = Workspace(folder=tmp_path)
-    stream = {"source": source, "target": "lake.s.t", "verify": "none", **options}
-    shop = {"shop": {"url": f"sqlite:///{tmp_path}/shop.db"}}
-    workspace.write(
-        {"t": stream}, connections=shop, lakes={"lake": {"format": lake}}, spark={"conf": {**QUICK, **LENIENT}}
-    )
-    return workspace
+def written(bench, source, **options):
+    stream = {"source": source, "target": "lake.out.t", "verify": "none", **options}
+    shop, lakes = {"shop": {"url": bench.shop.url}}, {"lake": {"format": bench.form}}
+    bench.workspace.write({"t": stream}, connections=shop, lakes=lakes, spark={"conf": {**QUICK, **LENIENT}})
 
 
 @pytest.mark.parametrize("strategy", ["files", "cdc"])
-def test_a_damaged_file_is_not_left_out(tmp_path, spark, strategy):
+def test_a_damaged_file_is_not_left_out(bench, tmp_path, strategy):
     rows = [{"operation": "I", "at": number, "id": number, "name": f"n{number * 7919}"} for number in range(20_000)]
     whole = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
     (tmp_path / "a.json.gz").write_bytes(whole[: len(whole) // 2])
@@ -43,33 +39,28 @@ def test_a_damaged_file_is_not_left_out(tmp_path, spark, strategy):
     if strategy == "cdc":
         source["columns"] = {"operation": "text", "at": "bigint", **source["columns"]}
         source["envelope"] = {"kind": "rows", "sequence": ["at"]}
-    workspace = written(tmp_path, source, key="id", strategy=strategy, write="merge")
-    outcome = workspace.run(spark=spark).streams[0]
-    assert outcome.error is not None
-    assert "a.json.gz" in outcome.error.message
-    assert not workspace.has_table("s.t") or workspace.rows("s.t") == []
+    written(bench, source, key="id", strategy=strategy, write="merge")
+    assert "a.json.gz" in bench.refused()[1]
+    assert not bench.workspace.has_table("out.t") or bench.rows() == []
 
 
-def test_a_missing_file_of_the_table_stops_a_load(tmp_path, spark):
+@on_delta
+def test_a_missing_file_of_the_table_stops_a_load(bench, tmp_path):
     """A merge that writes files again would drop its rows for good."""
-    shop = SqliteShop(path=tmp_path / "shop.db")
-    shop.sql(
-        "create table t (id integer primary key, name text, updated_at timestamp)",
+    bench.sql(
+        "create table t (id integer primary key, name text, at timestamp)",
         "insert into t values (1, 'a', '2025-01-01'), (2, 'b', '2025-01-01')",
     )
-    watermark = {"kind": "watermark", "column": "updated_at"}
     source = {"connection": "shop", "table": "t"}
-    workspace = written(tmp_path, source, "delta", key="id", strategy=watermark, write="merge")
-    assert workspace.run(spark=spark).streams[0].error is None
-    table = tmp_path / "warehouse" / "s" / "t"
-    (data,) = table.glob("*.parquet")
+    written(bench, source, key="id", strategy={"kind": "watermark", "column": "at"}, write="merge")
+    assert bench.run().error is None
+    (data,) = bench.location.glob("*.parquet")
     data.rename(tmp_path / "aside.parquet")
-    shop.sql("update t set name = 'bb', updated_at = '2025-01-02' where id = 2")
-    outcome = workspace.run(spark=spark).streams[0]
-    assert outcome.error is not None
+    bench.sql("update t set name = 'bb', at = '2025-01-02' where id = 2")
+    bench.refused()
     (tmp_path / "aside.parquet").rename(data)
-    assert workspace.run(spark=spark).streams[0].error is None
-    assert [row["name"] for row in sorted(delta_rows(str(table)), key=lambda row: row["id"])] == ["a", "bb"]
+    assert bench.run().error is None
+    assert bench.rows("id", "name") == [(1, "a"), (2, "bb")]
 
 
 def test_a_missing_file_of_the_table_stops_a_loader(tmp_path, spark):
@@ -94,10 +85,10 @@ def test_a_missing_file_of_the_table_stops_a_loader(tmp_path, spark):
     assert [row["name"] for row in sorted(delta_rows(str(goal)), key=lambda row: row["id"])] == ["a", "bb"]
 
 
-def test_days_of_files_are_those_that_stand_in_them(tmp_path, spark):
+def test_days_of_files_are_those_that_stand_in_them(bench, tmp_path):
     schema = {"name": "r", "type": "record", "fields": [{"name": "d", "type": {"type": "int", "logicalType": "date"}}]}
     with (tmp_path / "a.avro").open("wb") as file:
         fastavro.writer(file, fastavro.parse_schema(schema), [{"d": date(1, 1, 2)}, {"d": date(1582, 10, 4)}])
-    workspace = written(tmp_path, {"path": "*.avro"}, strategy="files", write="append")
-    assert workspace.run(spark=spark).streams[0].error is None
-    assert [row["d"] for row in workspace.rows("s.t")] == [date(1, 1, 2), date(1582, 10, 4)]
+    written(bench, {"path": "*.avro"}, strategy="files", write="append")
+    assert bench.run().error is None
+    assert bench.rows("d") == [(date(1, 1, 2),), (date(1582, 10, 4),)]

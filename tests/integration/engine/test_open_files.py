@@ -9,7 +9,7 @@ import pytest
 
 from tidegate import Project
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark]
 
 
 def opened_by(spark, file):

@@ -9,37 +9,28 @@ import shutil
 import threading
 import time
 from contextlib import contextmanager, suppress
-from functools import partial
 
 import psycopg
 import pytest
 
-from integration.network.conftest import at
+from integration.engine.conftest import at
 from support.postgres import PostgresServer
-from support.workspace import SqliteShop, Workspace
+from support.shops import PostgresShop
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-FULL = {"key": ["id"], "strategy": "full", "write": "merge", "deletes": {"max_fraction": 1.0}}
-NEW = {"strategy": {"kind": "sequence", "column": "id"}, "write": "append"}
 FIRST, ALL = 500, 1_000
+CREATE = "create table t (id bigint generated always as identity primary key, name text)"
 
 
-def workspace_of(folder, url, stream):
-    made = Workspace(folder=folder)
-    values = {"source": {"connection": "shop", "table": "numbers"}, "target": "lake.shop.numbers", **stream}
-    made.write({"numbers": values}, connections={"shop": {"url": url}})
-    return made
+def write(bench, strategy="full", **stream):
+    bench.write(strategy, deletes={"max_fraction": 1.0}, **stream)
 
 
-def run(workspace, spark, **options):
-    return workspace.run(spark=spark, **options).streams[0]
-
-
-def shown(workspace):
-    return sorted((row["id"], row["name"]) for row in workspace.rows("shop.numbers"))
+def append(bench):
+    bench.write({"kind": "sequence", "column": "id"}, "append", key=())
 
 
 def rows(first, last, name="n"):
@@ -48,16 +39,17 @@ def rows(first, last, name="n"):
 
 def add(name, count):
     """A statement that adds so many rows, told apart by the name."""
-    return f"insert into numbers (name) select '{name}' || i from generate_series(1, {count}) as s(i)"
+    return f"insert into t (name) select '{name}' || i from generate_series(1, {count}) as s(i)"
+
+
+def shown(bench):
+    return sorted(bench.rows("id", "name"))
 
 
 @pytest.fixture
-def shop(pg_url):
-    with psycopg.connect(pg_url, autocommit=True) as admin:
-        admin.execute("create table numbers (id bigint generated always as identity primary key, name text)")
-        admin.execute("create view seen as select id, name from numbers")
-        admin.execute(add("n", FIRST).encode())
-    return pg_url
+def numbers(pg_bench):
+    pg_bench.sql(CREATE, "create view seen as select id, name from t", add("n", FIRST))
+    return pg_bench
 
 
 @contextmanager
@@ -66,7 +58,7 @@ def refilled(url, *, after):
 
     def work():
         with psycopg.connect(url) as writer:
-            writer.execute("truncate numbers restart identity")
+            writer.execute("truncate t restart identity")
             writer.execute(add("again", ALL).encode())
             begun.set()
             time.sleep(after)
@@ -84,83 +76,58 @@ def refilled(url, *, after):
 
 @pytest.mark.postgres
 @pytest.mark.parametrize(
-    ("first", "source"),
-    [
-        (True, {"table": "numbers"}),
-        (False, {"table": "numbers"}),
-        (False, {"table": "seen"}),
-        (False, {"query": "select id, name from numbers"}),
-    ],
-    ids=["first load of a table", "table", "view", "query"],
+    ("strategy", "source"),
+    [("full", {"table": "t"}), ("full", {"table": "seen"}), ("snapshot_diff", {"query": "select id, name from t"})],
+    ids=["table", "view", "query"],  # of a query nothing but the rows themselves tells that they are others
 )
-def test_what_is_being_emptied_and_filled_is_not_read_as_empty(tmp_path, spark, shop, first, source):
+def test_what_is_being_emptied_and_filled_is_not_read_as_empty(numbers, strategy, source):
     """The load gets its lock once the other transaction has ended, and must see what it has written."""
-    stream = {**FULL, "source": {"connection": "shop", **source}}
-    if "query" in source:  # nothing but the rows themselves tells that they are others
-        stream["strategy"] = "snapshot_diff"
-    workspace = workspace_of(tmp_path, shop, stream)
-    if not first:
-        assert run(workspace, spark).outcome is Result.LOADED
-    with refilled(shop, after=2) as begin:
+    write(numbers, strategy, source={"connection": "shop", **source})
+    if strategy != "full" or "seen" in source.values():  # the table itself is read by a first load
+        assert numbers.run().outcome is Result.LOADED
+    with refilled(numbers.shop.url, after=2) as begin:
         begin()
-        outcome = run(workspace, spark)
+        outcome = numbers.run()
     assert outcome.error is None, outcome.error
-    assert shown(workspace) == rows(1, ALL, "again")
-    assert run(workspace, spark).outcome is Result.UNCHANGED
+    assert shown(numbers) == rows(1, ALL, "again")
+    assert numbers.run().outcome is Result.UNCHANGED
 
 
 @pytest.mark.postgres
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("stage", "moment"),
-    [
-        (Stage.DETECT, Moment.DONE),
-        pytest.param(Stage.READ, Moment.DONE, marks=pytest.mark.exhaustive),
-        pytest.param(Stage.CHECK, Moment.DONE, marks=pytest.mark.exhaustive),
-        pytest.param(Stage.WRITE, Moment.DONE, marks=pytest.mark.exhaustive),
-    ],
-)
-def test_a_table_that_is_emptied_while_it_is_read_is_one_state_or_the_other(tmp_path, spark, shop, stage, moment):
+def test_a_table_that_is_emptied_while_it_is_read_is_one_state_or_the_other(numbers):
     """TRUNCATE waits for the load, and what Spark asks would wait for TRUNCATE for ever."""
-    workspace = workspace_of(tmp_path, shop, FULL)
-    assert run(workspace, spark).outcome is Result.LOADED
-    with psycopg.connect(shop, autocommit=True) as admin:
-        admin.execute(add("n", FIRST).encode())
-    with refilled(shop, after=0) as begin:
-        outcome = run(workspace, spark, on_event=at(stage, moment, begin))
-    before = rows(1, FIRST) + [(FIRST + n, f"n{n}") for n in range(1, FIRST + 1)]
+    write(numbers)
+    assert numbers.run().outcome is Result.LOADED
+    numbers.sql(add("n", FIRST))
+    before = sorted(numbers.source())
+    with refilled(numbers.shop.url, after=0) as begin:
+        outcome = numbers.run(on_event=at(Stage.DETECT, Moment.DONE, begin))
     assert outcome.error is None, outcome.error
-    assert shown(workspace) in (before, rows(1, ALL, "again"))
-    assert run(workspace, spark).error is None
-    assert shown(workspace) == rows(1, ALL, "again")
+    assert shown(numbers) in (before, rows(1, ALL, "again"))
+    assert numbers.run().error is None
+    assert shown(numbers) == rows(1, ALL, "again")
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("stage", [Stage.DETECT, pytest.param(Stage.READ, marks=pytest.mark.exhaustive)])
-def test_a_table_that_is_changed_while_it_is_read(tmp_path, spark, shop, stage):
+def test_a_table_that_is_changed_while_it_is_read(numbers):
     """The statement waits for the load to end, or the load tells that it waits; the columns come with the next one."""
-    workspace = workspace_of(tmp_path, shop, FULL)
-    assert run(workspace, spark).outcome is Result.LOADED
-    with psycopg.connect(shop, autocommit=True) as admin:
-        admin.execute(add("n", FIRST).encode())
+    write(numbers)
+    assert numbers.run().outcome is Result.LOADED
+    numbers.sql(add("n", FIRST))
 
     def alter():
-        with psycopg.connect(shop, autocommit=True) as admin:
+        with psycopg.connect(numbers.shop.url, autocommit=True) as admin:
             admin.execute("set lock_timeout = '10s'")  # as migrations should
             with suppress(psycopg.errors.LockNotAvailable):
-                admin.execute("alter table numbers add column more int default 7")
+                admin.execute("alter table t add column more int default 7")
 
     thread = threading.Thread(target=alter)
-    outcome = run(workspace, spark, on_event=at(stage, Moment.DONE, thread.start))
+    outcome = numbers.run(on_event=at(Stage.DETECT, Moment.DONE, thread.start))
     thread.join(60)
     assert outcome.error is None, outcome.error
-    assert run(workspace, spark).error is None
-    with psycopg.connect(shop) as admin:
-        assert shown(workspace) == sorted(admin.execute("select id, name from numbers").fetchall())
-        (width,) = admin.execute(
-            "select count(*) from pg_attribute where attrelid = 'numbers'::regclass and attnum > 0"
-        )
-    assert len(workspace.table("shop.numbers").schema().fields) == width[0]
+    assert numbers.run().error is None
+    assert shown(numbers) == sorted(numbers.source("id, name"))
+    assert len(numbers.rows()[0]) == len(numbers.source()[0])
 
 
 @pytest.fixture
@@ -170,106 +137,72 @@ def server():
     made.drop()
 
 
+def settled(bench):
+    """A run stops, and a resync makes the table what the source is."""
+    assert bench.refused()[0] == "history_gone"
+    with bench.project() as project:
+        (again,) = project.resync("t", replace=True).streams
+    assert again.error is None, again.error
+    assert shown(bench) == sorted(bench.source())
+
+
 @pytest.mark.postgres
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "stage",
-    [
-        pytest.param(Stage.DETECT, marks=pytest.mark.exhaustive),
-        Stage.READ,
-        pytest.param(Stage.CHECK, marks=pytest.mark.exhaustive),
-        pytest.param(Stage.WRITE, marks=pytest.mark.exhaustive),
-        pytest.param(Stage.VERIFY, marks=pytest.mark.exhaustive),
-    ],
-)
-def test_a_server_that_is_restored_during_a_load(tmp_path, spark, server, stage):
-    url = server.create_database()
-
-    def write(name, count):
-        with psycopg.connect(url, autocommit=True) as admin:
-            admin.execute(add(name, count).encode())
-
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute("create table numbers (id bigint generated always as identity primary key, name text)")
-    write("old", 10)
+def test_a_server_that_is_restored_during_a_load(bench, server):
+    bench.shop = PostgresShop(url=server.create_database())
+    bench.sql(CREATE, add("old", 10))
     server.stop("fast")
     copy = server.folder / "copy"
     server.copy_to(copy)
     server.start(fsync="on")
-    write("lost", FIRST)
-    workspace = workspace_of(tmp_path, url, NEW)
-    assert run(workspace, spark).outcome is Result.LOADED
-    write("lost too", FIRST)
+    bench.sql(add("lost", FIRST))
+    append(bench)
+    assert bench.run().outcome is Result.LOADED
+    bench.sql(add("lost too", FIRST))
 
     def restore():
         server.stop()
         server.put_back(copy)
         server.start(fsync="on")
-        write("new", 2 * ALL)
+        bench.sql(add("new", 2 * ALL))
 
-    before = shown(workspace)
-    outcome = run(workspace, spark, on_event=at(stage, Moment.START, restore))
+    before = shown(bench)
+    outcome = bench.run(on_event=at(Stage.READ, Moment.START, restore))
     if outcome.error is not None:
         assert outcome.error.code == "history_gone", outcome.error
-        assert shown(workspace) == before
+        assert shown(bench) == before
     else:
-        assert len(shown(workspace)) == 10 + 2 * FIRST
-    assert run(workspace, spark).error.code == "history_gone"
-    with workspace.project(spark) as project:
-        (again,) = project.resync("numbers", replace=True).streams
-    assert again.error is None, again.error
-    with psycopg.connect(url) as admin:
-        assert shown(workspace) == sorted(admin.execute("select id, name from numbers").fetchall())
+        assert len(shown(bench)) == 10 + 2 * FIRST
+    settled(bench)
 
 
-def overwritten(shop, backup):
-    """As `cp` restores a file."""
-    shutil.copyfile(backup, shop.path)
-
-
-def replaced(shop, backup):
-    """As `mv` does."""
-    shutil.copyfile(backup, backup.with_suffix(".copy"))
-    backup.with_suffix(".copy").replace(shop.path)
-
-
-@pytest.mark.parametrize(
-    "stage",
-    [
-        Stage.READ,
-        *(
-            pytest.param(each, marks=pytest.mark.exhaustive)
-            for each in (Stage.DETECT, Stage.CHECK, Stage.WRITE, Stage.VERIFY)
-        ),
-    ],
-)
-@pytest.mark.parametrize("how", [overwritten, replaced])
-@pytest.mark.parametrize("stream", [FULL, NEW], ids=["full", "sequence"])
-def test_a_file_that_is_restored_during_a_load(tmp_path, spark, stage, how, stream):
-    shop, backup = SqliteShop(path=tmp_path / "shop.db"), tmp_path / "backup.db"
-    fill = "with recursive s(i) as (select 1 union all select i + 1 from s where i < {}) insert into numbers (name) "
+@pytest.mark.parametrize(("how", "strategy"), [("cp", "full"), ("mv", "sequence")])
+def test_a_file_that_is_restored_during_a_load(bench, how, strategy):
+    fill = "with recursive s(i) as (select 1 union all select i + 1 from s where i < {}) insert into t (name) "
     fill += "select '{}' || i from s"
-    shop.sql("create table numbers (id integer primary key autoincrement, name text)", fill.format(10, "old"))
-    shutil.copyfile(shop.path, backup)
-    shop.sql(fill.format(FIRST, "lost"))
-    workspace = workspace_of(tmp_path, shop.url, stream)
-    assert run(workspace, spark).outcome is Result.LOADED
-    shop.sql(fill.format(FIRST, "lost too"))
-    before, whole = shown(workspace), shop.rows("select id, name from numbers order by id")
-    outcome = run(workspace, spark, on_event=at(stage, Moment.START, partial(how, shop, backup)))
-    after = shop.rows("select id, name from numbers order by id")
+    backup, path = bench.folder / "backup.db", bench.shop.path
+    bench.sql("create table t (id integer primary key autoincrement, name text)", fill.format(10, "old"))
+    shutil.copyfile(path, backup)
+    bench.sql(fill.format(FIRST, "lost"))
+    append(bench) if strategy == "sequence" else write(bench)
+    assert bench.run().outcome is Result.LOADED
+    bench.sql(fill.format(FIRST, "lost too"))
+    before, whole = shown(bench), sorted(bench.source())
+
+    def restore():
+        shutil.copyfile(backup, path if how == "cp" else backup.with_suffix(".copy"))
+        if how == "mv":
+            backup.with_suffix(".copy").replace(path)
+
+    outcome = bench.run(on_event=at(Stage.READ, Moment.START, restore))
+    after = sorted(bench.source())
     assert len(after) == 10
-    allowed = [before, whole] if stream is NEW else [before, whole, after]
-    assert shown(workspace) in allowed, outcome
+    assert shown(bench) in ([before, whole] if strategy == "sequence" else [before, whole, after]), outcome
     if outcome.error is not None:
         # While it is overwritten it may be anything, or nothing at all.
         broken = ("source", "source_unavailable", "column_missing")
         assert outcome.error.code in ("history_gone", "source_moved", "verify_failed", *broken)
-        assert shown(workspace) == before
-    again = run(workspace, spark)
+        assert shown(bench) == before
+    again = bench.run()
     if again.error is not None:
-        assert again.error.code == "history_gone"
-        with workspace.project(spark) as project:
-            (again,) = project.resync("numbers", replace=True).streams
-        assert again.error is None, again.error
-    assert shown(workspace) == after
+        settled(bench)
+    assert shown(bench) == after

@@ -1,64 +1,33 @@
 """Traces and lineage of real loads, read by an endpoint that parses OTLP and validates events by the specification."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from support.lineage_endpoint import endpoint, facets, validate
-from tidegate import Project
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark]
 
 STAGES = ["detect", "plan", "read", "check", "write", "verify", "advance"]
 
 
-@pytest.mark.parametrize("form", ["iceberg", "delta"])
-def test_a_load_is_traced_and_its_lineage_told(form, spark, tmp_path, monkeypatch):
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
-        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, amount INTEGER)")
-        shop.executemany("INSERT INTO orders VALUES (?, ?)", [(n, 10 * n) for n in range(1, 6)])
-        shop.commit()
+def test_a_load_is_traced_and_its_lineage_told(bench, monkeypatch):
+    bench.sql("CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, amount INTEGER)")
+    bench.sql("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30), (4, 40), (5, 50)")
+    bench.write({"kind": "sequence", "column": "id"}, "append", checks=[{"expression": "amount >= 0"}])
     with endpoint() as got:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", got.url)
         monkeypatch.setenv("OPENLINEAGE_URL", got.url)
-        with Project.from_dict(project(form), folder=tmp_path, spark=spark) as loaded:
-            first = loaded.run("orders").raise_on_failure()["orders"]
-            change(tmp_path, "INSERT INTO orders VALUES (6, 60), (7, 70)")
-            second = loaded.run("orders").raise_on_failure()["orders"]
-            unchanged = loaded.run("orders").raise_on_failure()["orders"]
-            change(tmp_path, "INSERT INTO orders VALUES (8, -1)")
-            stopped = loaded.run("orders")["orders"]
-            loaded.verify("orders", level="counts")
-    assert (first.rows_inserted, second.rows_inserted, unchanged.rows_read) == (5, 2, 0)
-    assert stopped.error is not None
+        first = bench.loaded()
+        bench.sql("INSERT INTO t VALUES (6, 60), (7, 70)")
+        second = bench.loaded()
+        bench.unchanged()
+        bench.sql("INSERT INTO t VALUES (8, -1)")
+        bench.refused()
+        bench.verify(level="counts")
+    assert (first.rows_inserted, second.rows_inserted) == (5, 2)
     for event in got.events:
         validate(event)
     _traced(got)
     _told(got.events, first, second)
-
-
-def project(form):
-    return {
-        "lakes": {"lake": {"format": form, "warehouse": "warehouse"}},
-        "connections": {"shop": "sqlite:///shop.db"},
-        "streams": {
-            "orders": {
-                "source": {"connection": "shop", "table": "orders"},
-                "target": "lake.shop.orders",
-                "key": ["id"],
-                "strategy": {"kind": "sequence", "column": "id"},
-                "write": "append",
-                "checks": [{"expression": "amount >= 0"}],
-            }
-        },
-    }
-
-
-def change(folder, statement):
-    with closing(sqlite3.connect(folder / "shop.db")) as shop:
-        shop.execute(statement)
-        shop.commit()
 
 
 def _traced(got):
@@ -84,8 +53,8 @@ def _traced(got):
 
 def _told(events, first, second):
     kinds = [(event["eventType"], event["job"]["name"]) for event in events]
-    loads = [("START", "orders"), ("COMPLETE", "orders")] * 3 + [("START", "orders"), ("FAIL", "orders")]
-    assert kinds == [*loads, ("START", "orders.verify"), ("COMPLETE", "orders.verify")]
+    loads = [("START", "t"), ("COMPLETE", "t")] * 3 + [("START", "t"), ("FAIL", "t")]
+    assert kinds == [*loads, ("START", "t.verify"), ("COMPLETE", "t.verify")]
     assert len({event["run"]["runId"] for event in events}) == 5
     one, two, nothing, failed = events[1], events[3], events[5], events[7]
     told = facets(two)

@@ -45,7 +45,6 @@ def test_a_session_of_the_caller_stays_as_it_was(tmp_path, shop, spark):
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 def test_a_connect_server_by_its_url(tmp_path, shop, connect_server):
     with Project.from_dict(values(shop, spark={"remote": connect_server}), folder=tmp_path) as project:
         load_twice(project, shop, lambda table: Workspace(folder=tmp_path).rows(f"shop.{table}"))
@@ -64,17 +63,17 @@ def test_a_connect_session_of_the_caller(tmp_path, shop, connect_server):
 
 @pytest.mark.spark
 @pytest.mark.postgres
-def test_a_catalog_in_postgresql(tmp_path, shop, spark, pg_url):
-    lakes = {"lake": {"catalog": {"type": "postgresql", "uri": pg_url}}}
-    with Project.from_dict(values(shop, lakes=lakes), folder=tmp_path, spark=spark) as project:
+def test_a_catalog_and_a_registry_in_postgresql(tmp_path, shop, spark, pg_url, postgres):
+    lakes, registry = {"lake": {"catalog": {"type": "postgresql", "uri": pg_url}}}, postgres.create_database()
+    with Project.from_dict(values(shop, lakes=lakes, registry=registry), folder=tmp_path, spark=spark) as project:
         load_twice(project, shop, lambda table: rows_of(project, table))
+        assert {entry.stream: entry.sequence for entry in project.status()} == {"events": 2, "orders": 2, "regions": 0}
 
 
 @pytest.mark.spark
 @pytest.mark.servers
 def test_a_rest_catalog(tmp_path, shop, spark, rest_catalog):
-    lakes = {"lake": {"catalog": {"type": "rest", "uri": rest_catalog}, "warehouse": ""}}
-    lakes["lake"].pop("warehouse")
+    lakes = {"lake": {"catalog": {"type": "rest", "uri": rest_catalog}}}
     with Project.from_dict(values(shop, lakes=lakes), folder=tmp_path, spark=spark) as project:
         load_twice(project, shop, lambda table: rows_of(project, table))
 
@@ -88,11 +87,3 @@ def rows_of(project: Project, table: str) -> list[dict]:
         return catalog.load_table(("shop", table)).scan().to_arrow().to_pylist()
     finally:
         catalog.close()
-
-
-@pytest.mark.spark
-@pytest.mark.postgres
-def test_a_registry_in_postgresql(tmp_path, shop, spark, pg_url):
-    with Project.from_dict(values(shop, registry=pg_url), folder=tmp_path, spark=spark) as project:
-        load_twice(project, shop, lambda table: Workspace(folder=tmp_path).rows(f"shop.{table}"))
-        assert {entry.stream: entry.sequence for entry in project.status()} == {"events": 2, "orders": 2, "regions": 0}

@@ -1,12 +1,19 @@
-"""A project in a folder of its own, and one that files land in."""
+"""A project in a folder of its own, whose Spark plans for few rows, and a folder that files land in."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.lake import QUICK
 from support.workspace import Workspace
+
+
+class Quick(Workspace):
+    def write(self, streams: dict[str, Any], *, connections: dict[str, Any] | None = None, **rest: Any) -> None:
+        super().write(streams, connections=connections or {}, spark={"conf": QUICK}, **rest)
 
 
 @pytest.fixture
@@ -18,4 +25,4 @@ def landing(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(folder=tmp_path)
+    return Quick(folder=tmp_path)

@@ -1,21 +1,19 @@
-"""A folder from load to load: files that come, change, go, are written just then, and a process that dies."""
+"""A folder from load to load: files that come, change, go, and are written just then."""
 
 from __future__ import annotations
 
 import pytest
 
 from integration.files.landing import good, idle, loaded, run, stream, write_csv
-from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
-from tidegate.testing import Crash, crash_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 def test_a_folder_from_first_file_to_last(workspace, landing, spark):
     """Added, touched, overwritten, gone, forgotten: rows carry their file's name."""
     named = {"source": {"file_name": "source_file"}, "strategy": {"kind": "files", "on_delete": "remove"}}
-    workspace.write({"t": stream(f"{landing.name}/**/*.csv", **named)}, connections={})
+    workspace.write({"t": stream(f"{landing.name}/**/*.csv", **named)})
     idle(workspace, "t")
     write_csv(landing / "a.csv", (1, "one"), (2, "two"))
     (landing / "day=2025-01-01").mkdir()
@@ -54,99 +52,48 @@ def test_a_folder_from_first_file_to_last(workspace, landing, spark):
     idle(workspace, "t")
 
 
-def test_append_without_names_never_adds_a_row_twice(workspace, landing, spark):
-    workspace.write({"t": stream(landing.name, source={"format": "csv"})}, connections={})
-    write_csv(landing / "a.csv", (1, "one"))
-    good(workspace, "t", spark)
-    snapshots = workspace.snapshots("s.t")
-    position = idle(workspace, "t").position
-    write_csv(landing / "a.csv", (1, "eins"))
-    for _ in range(2):
-        outcome = run(workspace, "t", spark)
-        assert (outcome.outcome, outcome.error.code, outcome.error.exit_code) == (Result.STOPPED, "plan", 4)
-        assert "a.csv" in outcome.error.message
-        assert "--full-refresh" in outcome.error.hint
-    write_csv(landing / "a.csv", (1, "one"))
-    assert idle(workspace, "t").position == position
-    workspace.forget_registry()
-    write_csv(landing / "b.csv", (2, "two"))
-    assert "no record" in run(workspace, "t", spark).error.message
-    assert workspace.snapshots("s.t") == snapshots
-    good(workspace, "t", spark, full_refresh=True)
-    assert loaded(workspace, "t", "id", "name") == [(1, "one"), (2, "two")]
-    idle(workspace, "t")
-
-
-def test_merge_takes_the_latest_file_of_a_key(workspace, landing, spark):
-    merged = {"key": ["id"], "write": {"kind": "merge", "order_by": ["source_file"]}}
-    named = {"file_name": "source_file"}
-    on_delete = {"kind": "files", "on_delete": "remove"}
-    workspace.write({"t": stream(f"{landing.name}/*.csv", source=named, strategy=on_delete, **merged)}, connections={})
-    write_csv(landing / "1.csv", (1, "old"), (2, "two"), (3, "three"))
-    write_csv(landing / "2.csv", (1, "new"))
-    good(workspace, "t", spark)
-    assert loaded(workspace, "t", "id", "name") == [(1, "new"), (2, "two"), (3, "three")]
-    write_csv(landing / "1.csv", (2, "zwei"), (4, "four"))
-    write_csv(landing / "3.csv", (1, "newest"))
-    changed = good(workspace, "t", spark)
-    assert changed.write == "merge_partitions"
-    assert loaded(workspace, "t", "id", "name") == [(1, "newest"), (2, "zwei"), (4, "four")]
-    (landing / "1.csv").unlink()
-    good(workspace, "t", spark)
-    assert loaded(workspace, "t", "id", "name") == [(1, "newest")]
-    workspace.forget_registry()
-    write_csv(landing / "4.csv", (5, "five"))
-    before = good(workspace, "t", spark)
-    assert before.rows_inserted == 1
-    assert loaded(workspace, "t", "id", "name") == [(1, "newest"), (5, "five")]
-
-
-@pytest.mark.parametrize(
-    ("source", "option", "way"),
-    [
-        ({"file_name": "source_file"}, "--set on_delete=remove", {"options": {"on_delete": "remove"}}),
-        ({}, "--full-refresh --yes", {"full_refresh": True}),
-    ],
-)
-def test_what_verify_says_of_a_renamed_file_helps(workspace, landing, spark, source, option, way):
+def test_what_verify_says_of_a_renamed_file_helps(workspace, landing, spark):
     """Its rows are kept, with nothing to compare them with, however often the stream runs."""
-    workspace.write({"t": stream(f"{landing.name}/*.csv", source=source)}, connections={})
+    ways = {
+        "named": ({"file_name": "source_file"}, "--set on_delete=remove", {"options": {"on_delete": "remove"}}),
+        "plain": ({}, "--full-refresh --yes", {"full_refresh": True}),
+    }
+    workspace.write({name: stream(f"{landing.name}/*.csv", name, source=way[0]) for name, way in ways.items()})
     write_csv(landing / "a.csv", (1, "one"))
-    good(workspace, "t", spark)
+    for name in ways:
+        good(workspace, name, spark)
     (landing / "a.csv").rename(landing / "b.csv")
-    good(workspace, "t", spark)
-    idle(workspace, "t")
-    with workspace.project(spark) as project:
-        stopped = project.verify("t").streams[0].error
-    assert (stopped.code, "a.csv is missing" in stopped.message) == ("plan", True)
-    assert f"`tidegate run t {option}`" in stopped.hint
-    good(workspace, "t", spark, **way)
-    assert loaded(workspace, "t", "id", "name") == [(1, "one")]
-    with workspace.project(spark) as project:
-        assert project.verify("t").streams[0].equal
+    for name, (_, option, way) in ways.items():
+        good(workspace, name, spark)
+        with workspace.project(spark) as project:
+            stopped = project.verify(name).streams[0].error
+        assert (stopped.code, "a.csv is missing" in stopped.message) == ("plan", True)
+        assert f"`tidegate run {name} {option}`" in stopped.hint
+        good(workspace, name, spark, **way)
+        assert loaded(workspace, name, "id", "name") == [(1, "one")]
 
 
-@pytest.mark.parametrize("write", [{"write": "append"}, {"write": "merge", "key": ["id"]}])
-def test_a_folder_that_lost_every_file_does_not_empty_the_table_unasked(workspace, landing, spark, write):
+def test_a_folder_that_lost_every_file_does_not_empty_the_table_unasked(workspace, landing, spark):
     """Such as one that is not mounted."""
     removing = {"source": {"file_name": "source_file"}, "strategy": {"kind": "files", "on_delete": "remove"}}
-    workspace.write({"t": stream(f"{landing.name}/*.csv", **removing, **write)}, connections={})
+    merged = {"write": "merge", "key": ["id"]}
+    streams = {"t": removing, "merged": {**removing, **merged}}
+    workspace.write({name: stream(f"{landing.name}/*.csv", name, **more) for name, more in streams.items()})
     write_csv(landing / "1.csv", (1, "one"))
-    write_csv(landing / "2.csv", (2, "two"))
-    good(workspace, "t", spark)
+    for name in streams:
+        good(workspace, name, spark)
     (landing / "1.csv").unlink()
-    good(workspace, "t", spark)
-    (landing / "2.csv").unlink()
-    stopped = run(workspace, "t", spark)
-    assert stopped.error is not None
-    assert stopped.error.code == "delete_fuse"
-    assert loaded(workspace, "t", "id", "name") == [(2, "two")]
-    good(workspace, "t", spark, allow_deletes=True)
-    assert loaded(workspace, "t", "id", "name") == []
+    for name in streams:
+        stopped = run(workspace, name, spark)
+        assert stopped.error is not None
+        assert stopped.error.code == "delete_fuse"
+        assert loaded(workspace, name, "id", "name") == [(1, "one")]
+        good(workspace, name, spark, allow_deletes=True)
+        assert loaded(workspace, name, "id", "name") == []
 
 
 def test_a_file_that_is_written_while_it_is_read_is_not_published(workspace, landing, spark):
-    workspace.write({"t": stream(f"{landing.name}/*.csv", source={"file_name": "source_file"})}, connections={})
+    workspace.write({"t": stream(f"{landing.name}/*.csv", source={"file_name": "source_file"})})
     write_csv(landing / "a.csv", (1, "one"))
     writes = iter([(2, "two")])
 
@@ -159,53 +106,3 @@ def test_a_file_that_is_written_while_it_is_read_is_not_published(workspace, lan
     assert outcome.rows_inserted == 2
     assert idle(workspace, "t").position["sequence"] == 1
     assert loaded(workspace, "t", "id", "name") == [(1, "one"), (2, "two")]
-
-
-def test_a_crash_behind_the_commit_loads_no_file_twice(workspace, landing, spark):
-    workspace.write({"t": stream(f"{landing.name}/*.csv")}, connections={})
-    write_csv(landing / "a.csv", (1, "one"))
-    good(workspace, "t", spark)
-    write_csv(landing / "b.csv", (2, "two"))
-    with pytest.raises(Crash):
-        run(workspace, "t", spark, on_event=crash_at((Stage.ADVANCE, Moment.PUBLISHED)))
-    idle(workspace, "t")
-    write_csv(landing / "c.csv", (3, "three"))
-    with pytest.raises(Crash):
-        run(workspace, "t", spark, on_event=crash_at((Stage.ADVANCE, Moment.START)))
-    good(workspace, "t", spark)
-    assert loaded(workspace, "t", "id") == [(1,), (2,), (3,)]
-    idle(workspace, "t")
-
-
-def test_every_other_strategy_reads_all_files_as_one_table(workspace, landing, spark):
-    days = {"format": "csv", "columns": {"day": "date"}}
-    by_day = {"kind": "checksum", "method": "by_date", "column": "day", "period": "day"}
-    workspace.write(
-        {
-            "full": stream(landing.name, "full", source=days, strategy="full", write="replace"),
-            "sums": stream(landing.name, "sums", source=days, strategy=by_day, write="replace"),
-            "mark": stream(
-                landing.name,
-                "mark",
-                source=days,
-                strategy={"kind": "watermark", "column": "id_at", "lookback": "0s"},
-                write="merge",
-                key=["id"],
-            ),
-        },
-        connections={},
-    )
-    header = ("id", "id_at")
-    for day in (1, 2):
-        (landing / f"day=2025-01-0{day}").mkdir()
-        write_csv(landing / f"day=2025-01-0{day}" / "a.csv", (day, f"2025-01-0{day} 00:00:00"), header=header)
-    for name in ("full", "sums", "mark"):
-        good(workspace, name, spark)
-    write_csv(
-        landing / "day=2025-01-02" / "a.csv", (2, "2025-01-02 00:00:00"), (3, "2025-01-03 00:00:00"), header=header
-    )
-    assert (good(workspace, "sums", spark).rows_read, good(workspace, "mark", spark).rows_read) == (2, 1)
-    with workspace.project(spark) as project:
-        different = project.verify("full", level="rows").streams[0]
-        assert (different.equal, different.rows_different) == (False, 1)
-        assert [project.verify(name, level="rows").streams[0].equal for name in ("sums", "mark")] == [True, True]

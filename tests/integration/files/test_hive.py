@@ -61,8 +61,8 @@ def rows_of(metastore, *name):
 LOADED = [(1, "a", date(2025, 1, 1)), (2, "b", date(2025, 1, 2)), (3, None, None), (4, "d", date(2025, 1, 2))]
 
 
-def test_a_hive_table_is_taken_over_beside_the_old_one(workspace, hive, lakes, hive_metastore, tmp_path, spark):
-    """By `add_files` and by `snapshot`; what Hive still adds to its folder is loaded from then on."""
+def test_tables_of_hive_are_adopted_and_loaded_on(workspace, hive, lakes, hive_metastore, tmp_path, spark):
+    """Beside the old table by `add_files` and by `snapshot`; in its place, in the lake's own catalog, by `migrate`."""
     hive(
         *made("beside.old", "PARQUET"),
         *made("beside.older", "ORC"),
@@ -73,6 +73,8 @@ def test_a_hive_table_is_taken_over_beside_the_old_one(workspace, hive, lakes, h
         "CALL lake.system.add_files(table => 'beside.added', source_table => 'beside.old')",
         "CALL lake.system.add_files(table => 'beside.orc', source_table => 'beside.older')",
         "CALL lake.system.snapshot(source_table => 'spark_catalog.beside.old', table => 'lake.beside.taken')",
+        *made("moved.old", "PARQUET"),
+        "CALL spark_catalog.system.migrate('moved.old')",
     )
     folders = {"added": ("old", "parquet"), "taken": ("old", "parquet"), "orc": ("older", "orc")}
     streams = {
@@ -88,7 +90,16 @@ def test_a_hive_table_is_taken_over_beside_the_old_one(workspace, hive, lakes, h
         }
         for name, (folder, kind) in folders.items()
     }
-    workspace.write(streams, connections={}, lakes=lakes)
+    shop = SqliteShop(path=tmp_path / "shop.db")
+    days = ["(1, 'a', '2025-01-01')", "(2, 'b', '2025-01-02')", "(3, NULL, NULL)"]
+    shop.sql(
+        "CREATE TABLE orders (id integer PRIMARY KEY AUTOINCREMENT, name text, day date)",
+        f"INSERT INTO orders VALUES {', '.join(days)}",
+    )
+    loading = {"strategy": {"kind": "sequence", "column": "id"}, "write": "append"}
+    orders = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.moved.old", **loading}
+    connections = {"shop": {"url": shop.url}}
+    workspace.write({**streams, "orders": orders}, connections=connections, lakes=lakes)
     with workspace.project(spark) as project:
         for name in folders:
             assert run(workspace, name, spark).error.code == "position_missing"
@@ -101,21 +112,6 @@ def test_a_hive_table_is_taken_over_beside_the_old_one(workspace, hive, lakes, h
         assert rows_of(hive_metastore, "beside", name) == LOADED
         idle(workspace, name)
 
-
-def test_a_hive_table_that_was_migrated_is_adopted_and_loaded_on(
-    workspace, hive, lakes, hive_metastore, tmp_path, spark
-):
-    """`migrate` puts the new table in the place of the old one, in the catalog that the lake is."""
-    hive(*made("moved.old", "PARQUET"), "CALL spark_catalog.system.migrate('moved.old')")
-    shop = SqliteShop(path=tmp_path / "shop.db")
-    days = ["(1, 'a', '2025-01-01')", "(2, 'b', '2025-01-02')", "(3, NULL, NULL)"]
-    shop.sql(
-        "CREATE TABLE orders (id integer PRIMARY KEY AUTOINCREMENT, name text, day date)",
-        f"INSERT INTO orders VALUES {', '.join(days)}",
-    )
-    loading = {"strategy": {"kind": "sequence", "column": "id"}, "write": "append"}
-    orders = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.moved.old", **loading}
-    workspace.write({"orders": orders}, connections={"shop": {"url": shop.url}}, lakes=lakes)
     with workspace.project(spark) as project:
         assert run(workspace, "orders", spark).error.code == "position_missing"
         shop.sql("UPDATE orders SET name = 'z' WHERE id = 1")

@@ -12,7 +12,7 @@ from support.lake import QUICK
 from support.workspace import Workspace
 from tidegate.loaders import TimestampBasedLoader
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 AT = datetime.fromisoformat("2025-01-01 12:23:00.182137")
 TICK = timedelta(microseconds=1)
 

@@ -10,8 +10,7 @@ import pytest
 from pyarrow import orc, parquet
 from pyspark.sql.readwriter import DataFrameReader
 
-from integration.files.landing import good, loaded, run, stream
-from tidegate.engine.stream import VerifyLevel
+from integration.files.landing import loaded, run, stream
 
 pytestmark = pytest.mark.spark
 
@@ -62,38 +61,28 @@ def rows_in(folder: Path, form: str, spark) -> None:
             frame.write.format("avro").mode("overwrite").save(str(folder))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("level", [VerifyLevel.COUNTS, VerifyLevel.MOVED])
-def test_a_wrong_option_of_spark_is_found_at_every_level(workspace, landing, spark, wrong, level):
-    (landing / "a.csv").write_bytes(RFC)
-    workspace.write({"t": keyed(f"{landing.name}/*.csv", verify=str(level))}, connections={})
-    wrong(comment="2")
-    assert run(workspace, "t", spark).error.code == "verify_failed"
-    assert workspace.rows("s.t") == []
-
-
-@pytest.mark.slow
 def test_rows_that_spark_loses_are_missed_in_every_format(workspace, landing, spark, wrong):
+    streams = {}
     for form in FORMATS:
         (landing / form).mkdir()
         rows_in(landing / form, form, spark)
-    streams = {
-        form: keyed(f"{landing.name}/{form}", table=form, source={"format": form, "columns": STATED}, verify="counts")
-        for form in FORMATS
-    }
-    workspace.write(streams, connections={})
+        source = {"format": form, "columns": STATED}
+        streams[form] = keyed(f"{landing.name}/{form}", table=form, source=source, verify="counts")
+    workspace.write(streams)
     wrong(where="id <> 2")
     codes = {each.stream: each.error and each.error.code for each in workspace.run(spark=spark).streams}
     assert codes == dict.fromkeys(FORMATS, "verify_failed")
 
 
-@pytest.mark.slow
-def test_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monkeypatch, wrong):
-    """Loaded wrongly and not verified, the table is found wrong at every level, and repaired."""
+def test_loads_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monkeypatch, wrong):
+    """With a wrong option no load passes; one that was not verified is found wrong at every level, and repaired."""
     (landing / "a.csv").write_bytes(RFC)
-    workspace.write({"t": keyed(f"{landing.name}/*.csv", verify="none")}, connections={})
     wrong(comment="2")
-    assert run(workspace, "t", spark).error is None
+    for level in ("counts", "moved", "none"):
+        workspace.write({"t": keyed(f"{landing.name}/*.csv", verify=level)})
+        error = run(workspace, "t", spark).error
+        assert (error and error.code) == (None if level == "none" else "verify_failed"), level
+        assert (workspace.rows("s.t") == []) is (level != "none")
     assert loaded(workspace, "t", "id", "name") != RIGHT
     with workspace.project(spark) as project:
         for level in ("counts", "checksum", "rows"):
@@ -104,22 +93,3 @@ def test_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monk
         mended = project.verify("t", repair=True).streams[0]
     assert mended.error is None, mended.error
     assert loaded(workspace, "t", "id", "name") == RIGHT
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("bom.csv", b'\xef\xbb\xbfid,name\r\n1,a\r\n2,\r\n3,""\r\n'),
-        ("lines.csv", b'id,name\n1,"a\nb"\n2,"c\r\nd"\n'),
-        ("header.csv", b"id,name\n"),
-        ("blank.csv", b"id,name\n\n1,a\n\n"),
-        ("last.csv", b"id,name\n1,a"),
-        ("latin.csv", "id,name\n1,é\n".encode("latin1")),
-    ],
-)
-def test_files_that_both_readers_read_alike(workspace, landing, spark, name, content):
-    (landing / name).write_bytes(content)
-    options = {"encoding": "ISO-8859-1"} if name.startswith("latin") else {}
-    source = {"columns": STATED, "options": options}
-    workspace.write({"t": keyed(f"{landing.name}/*.csv", source=source)}, connections={})
-    good(workspace, "t", spark)

@@ -13,10 +13,9 @@ from support.lake import Lake, make_delta_lake
 from tidegate.core.ids import Target
 from tidegate.spark.session import Sessions
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
-COLUMNS = {"plain": "", "two words": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"}
-COLUMNS |= {"a,b": COLUMNS["two words"]}
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 FIRST = (1, "v", ["a", "b"], [("k", 1)], {"u": 1, "w": "x"})
 SECOND = (2, None, None, None, None)
 
@@ -46,18 +45,18 @@ def plain(value: Any) -> Any:
     return [tuple(each) if len(each) == 2 else each for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (id)"])
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("table", ["orders", "x,y z"])
+@pytest.mark.parametrize(
+    ("table", "column", "partitioned"),
+    [("orders", "plain", ""), ("x,y z", "two words", "PARTITIONED BY (id)"), ("orders", "a,b", "")],
+)
 def test_every_snippet_reads_every_value(
     lake: Lake, table: str, column: str, partitioned: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = Target(lake="lake", namespace=("shop",), table=table)
     name = lake.sql_name(target)
     nested = "tags ARRAY<STRING>, m MAP<STRING, INT>, st STRUCT<u: INT, w: STRING>"
-    lake.session.sql(
-        f"CREATE TABLE {name} (id BIGINT, `{column}` STRING, {nested}) USING delta {partitioned} {COLUMNS[column]}"
-    )
+    mapped = "" if column == "plain" else MAPPED
+    lake.session.sql(f"CREATE TABLE {name} (id BIGINT, `{column}` STRING, {nested}) USING delta {partitioned} {mapped}")
     lake.session.sql(
         f"INSERT INTO {name} VALUES (1, 'v', array('a', 'b'), map('k', 1), named_struct('u', 1, 'w', 'x')), "
         "(2, NULL, NULL, NULL, NULL)"

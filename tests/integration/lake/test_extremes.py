@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from support import extremes
-from support.lake import delta_rows
+from support.lake import QUICK, delta_rows
 from support.loading import Bench
 from support.workspace import Workspace
 from tidegate.loaders import CDCLoader, DeltaCDFLoader, DeltaDiffLoader, SequenceBasedLoader
@@ -18,7 +18,7 @@ from tidegate.loaders import CDCLoader, DeltaCDFLoader, DeltaDiffLoader, Sequenc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 # A session of somebody who has set all that changes how values lie in files.
 ODD = {
@@ -59,7 +59,7 @@ def test_a_project_writes_what_every_reader_reads(tmp_path: Path, spark: SparkSe
         "history": {**made, "target": "lake.shop.history", "write": "scd2"},
     }
     workspace = Workspace(folder=tmp_path)
-    workspace.write(streams, connections={}, lakes={"lake": {"format": kind}})
+    workspace.write(streams, connections={}, lakes={"lake": {"format": kind}}, spark={"conf": QUICK})
     told = {one.stream: (one.error, one.verified) for one in workspace.run(spark=spark).streams}
     assert told == dict.fromkeys(streams, (None, True))
 

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -45,17 +45,24 @@ ORDERS = {
 }
 
 
-def test_a_standalone_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    def ran() -> int:
-        return sum(len(list(worker.glob("app-*"))) for worker in cluster.workers)
-
-    before = ran()
-    loads(tmp_path, cluster.url, {}, {"spark.cores.max": "1"})
-    assert ran() == before + 2
-
-
 def test_yarn(yarn: Yarn, tmp_path: Path) -> None:
-    loads(tmp_path, "yarn", {**yarn.environ, "TIDEGATE_TRUST_PROJECT": "1"}, yarn.conf)
+    """A first load, a change and a run that finds nothing, told by PyIceberg."""
+    trusted = {"TIDEGATE_TRUST_PROJECT": "1"}
+    shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
+    spark = {"master": "yarn", "conf": {**SMALL, **yarn.conf}}
+    workspace.write({"orders": ORDERS}, connections={"shop": {"url": shop.url}}, spark=spark)
+    shop.sql(
+        "CREATE TABLE orders (id integer PRIMARY KEY, name text, at timestamp NOT NULL)",
+        *(f"INSERT INTO orders VALUES ({n}, 'é{n}', '2025-01-01 00:00:{n % 60:02}')" for n in range(1, 101)),
+    )
+    assert run(workspace, {**yarn.environ, **trusted}) == ("loaded", 100)
+    shop.sql(
+        "UPDATE orders SET name = 'new', at = '2025-01-02' WHERE id = 7",
+        "INSERT INTO orders VALUES (102, 'n', '2025-01-03')",
+    )
+    assert run(workspace, {**yarn.environ, **trusted}) == ("loaded", 2)
+    assert run(workspace, trusted) == ("unchanged", 0)
+    assert rows_of(workspace, "iceberg") == shop.rows("SELECT id, name FROM orders ORDER BY id")
     ran = [len(list(application.glob("container_*"))) for application in yarn.applications.glob("application_*")]
     assert ran == [2, 2], "its master and one executor, for each run that moved rows"
 
@@ -64,6 +71,10 @@ def test_yarn(yarn: Yarn, tmp_path: Path) -> None:
 def test_executors_that_are_killed_in_mid_load_lose_and_double_nothing(
     cluster: Cluster, tmp_path: Path, kind: str
 ) -> None:
+    def ran() -> int:
+        return sum(len(list(worker.glob("app-*"))) for worker in cluster.workers)
+
+    before = ran()
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
     shop.sql(
         "CREATE TABLE orders (id integer PRIMARY KEY, name text, at timestamp NOT NULL)",
@@ -85,9 +96,10 @@ def test_executors_that_are_killed_in_mid_load_lose_and_double_nothing(
     )
     assert run_while_executors_die(workspace, cluster, kills=3) == ("loaded", 10_001)
     assert rows_of(workspace, kind) == shop.rows("SELECT id, name FROM orders ORDER BY id")
+    assert run(workspace, {"TIDEGATE_TRUST_PROJECT": "1"}) == ("unchanged", 0)
+    assert ran() == before + 2, "a run that finds nothing asks for no executor"
 
 
-@pytest.mark.exhaustive
 def test_a_cluster_loads_a_topic_into_a_store_through_a_rest_catalog(
     cluster: Cluster,
     kafka: KafkaServer,  # noqa: F811 - the fixture
@@ -167,27 +179,6 @@ def executors(cluster: Cluster) -> Iterator[int]:
 def rows_of(workspace: Workspace, kind: str) -> list[tuple[int, str]]:
     found = delta_rows(str(workspace.folder / "lake/shop/orders")) if kind == "delta" else workspace.rows("shop.orders")
     return sorted((row["id"], row["name"]) for row in found)
-
-
-def loads(folder: Path, master: str, environ: dict[str, str], conf: Mapping[str, str]) -> None:
-    """A first load, a change and a run that finds nothing, told by PyIceberg."""
-    shop, workspace = SqliteShop(path=folder / "shop.db"), Workspace(folder=folder)
-    spark = {"master": master, "conf": {**SMALL, **conf}}
-    workspace.write({"orders": ORDERS}, connections={"shop": {"url": shop.url}}, spark=spark)
-    shop.sql(
-        "CREATE TABLE orders (id integer PRIMARY KEY, name text, at timestamp NOT NULL)",
-        *(f"INSERT INTO orders VALUES ({n}, 'é{n}', '2025-01-01 00:00:{n % 60:02}')" for n in range(1, 101)),
-    )
-    assert run(workspace, environ) == ("loaded", 100)
-    shop.sql(
-        "UPDATE orders SET name = 'new', at = '2025-01-02' WHERE id = 7",
-        "INSERT INTO orders VALUES (102, 'n', '2025-01-03')",
-    )
-    assert run(workspace, environ) == ("loaded", 2)
-    quiet = {name: value for name, value in environ.items() if name == "TIDEGATE_TRUST_PROJECT"}
-    assert run(workspace, quiet) == ("unchanged", 0)
-    found = sorted((row["id"], row["name"]) for row in workspace.rows("shop.orders"))
-    assert found == shop.rows("SELECT id, name FROM orders ORDER BY id")
 
 
 def run(workspace: Workspace, environ: dict[str, str]) -> tuple[str, int]:

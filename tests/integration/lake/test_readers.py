@@ -34,7 +34,6 @@ def loaded(folder: Path, spark: Any, **lake: Any) -> Workspace:
     return workspace
 
 
-@pytest.mark.slow
 def test_each_example_reads_the_rows(spark, tmp_path, monkeypatch):
     assert set(BLOCKS) == {"PyIceberg", "Spark", "DuckDB", "Polars"}
     loaded(tmp_path, spark)

@@ -64,7 +64,6 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
     )
 
 
-@pytest.mark.slow
 def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path: Path) -> None:
     made = run(ARCHIVE, str(tmp_path), "1g").stdout.strip()
     done = run(ONCE + ONCE, str(tmp_path), "1g", made)
@@ -73,27 +72,26 @@ def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path
 
 
 LAUNCHED = """
-with sessions:
-    sessions.launch(small=True)
-    assert not sessions.started and "pyspark" not in sys.modules
-    launched = children()
-    print(len(launched))
-    if sys.argv[3] == "killed":
-        os.kill(launched[0], 9)
-    if sys.argv[3] != "unused":
-        print(sessions.load_session().sql("SELECT sum(id) FROM range(5)").collect()[0][0], children() == launched)
-print(children(), list(pathlib.Path(os.environ["TMPDIR"]).rglob("*")))
+for then in ("used", "killed", "unused"):
+    with Sessions(master="local[1]", conf=conf, lakes=[lake.spark_conf()], jars=lake.jars()) as sessions:
+        sessions.launch(small=True)
+        assert not sessions.started and (then != "used" or "pyspark" not in sys.modules)
+        launched = children()
+        if then == "killed":
+            os.kill(launched[0], 9)
+        if then != "unused":
+            rows = sessions.load_session().sql("SELECT sum(id) FROM range(5)").collect()
+            print(then, len(launched), rows[0][0], children() == launched)
+    print(children(), list(pathlib.Path(os.environ["TMPDIR"]).rglob("*")))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("then", "said"), [("used", "10 True\n"), ("killed", "10 False\n"), ("unused", "")])
-def test_a_jvm_is_launched_before_it_is_needed(tmp_path: Path, then: str, said: str) -> None:
+def test_a_jvm_is_launched_before_it_is_needed(tmp_path: Path) -> None:
     """It is the one that is used; one that was killed meanwhile is replaced, one that nobody needed ends."""
     (place := tmp_path / "tmp").mkdir()
-    done = run(LAUNCHED, str(tmp_path), "1g", then, TMPDIR=str(place))
+    done = run(LAUNCHED, str(tmp_path), "1g", TMPDIR=str(place))
     assert done.stderr == ""
-    assert done.stdout == f"1\n{said}[] []\n"
+    assert done.stdout == "used 1 10 True\n[] []\nkilled 1 10 False\n[] []\n[] []\n"
 
 
 BORROWED = """
@@ -113,14 +111,12 @@ mine.stop()
 """
 
 
-@pytest.mark.slow
 def test_a_program_with_a_spark_of_its_own_reads_no_errors_of_our_questions(tmp_path: Path) -> None:
     done = run(BORROWED, str(tmp_path), "1g")
     assert done.stdout == "1\n", done.stderr
     assert done.stderr.partition("begins\n")[2].partition("ends\n")[0] == ""
 
 
-@pytest.mark.slow
 def test_no_program_is_started_for_a_file_of_a_table(tmp_path: Path) -> None:
     """Hadoop would start `chmod` for the file and for its checksum."""
     told, tools = tmp_path / "told", tmp_path / "tools"
@@ -163,7 +159,6 @@ print(children())
     assert left == "[]"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_jvm_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     program = "sessions.load_session()\nprint(children()[0], flush=True)\nimport time\ntime.sleep(200)"
@@ -178,7 +173,7 @@ def test_no_jvm_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
         assert alive(jvm)
         process.send_signal(how)
         process.wait(timeout=60)
-    for _ in range(200):
+    for _ in range(600):
         if not alive(jvm):
             return
         time.sleep(0.1)
@@ -193,7 +188,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_a_session_of_the_caller_without_the_jars_is_told_which_and_how(tmp_path: Path) -> None:
     program = """
 import pathlib, sqlite3, sys

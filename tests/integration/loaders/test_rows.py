@@ -5,13 +5,11 @@ import shutil
 
 import pytest
 
-from support.lake import QUICK
-from support.loading import Bench
 from tidegate.errors import HistoryGone
 from tidegate.loaders import CDCLoader, DeltaCDFLoader, TimestampBasedLoader
 from tidegate.loaders.job import main
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 ROWS = "id bigint, name string, modified_date timestamp_ntz"
 EVENTS = "id bigint, name string, operation string, sequence_num bigint"
@@ -70,14 +68,17 @@ def test_rows_that_were_added(bench, kind):
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
 def test_rows_that_were_merged(bench, kind):
-    results = merged(bench, bench.path("customers"), target_format=kind)
-    check_merged(results)
+    check_merged(merged(bench, bench.path("customers"), target_format=kind))
     if kind == "delta":
-        source = bench.path("customers")
-        bench.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
-        feed = DeltaCDFLoader(bench.spark, source, bench.path("loads"), "id", bench.path("mart"), target_format="delta")
-        first, nothing = feed.load(), feed.load()
-        assert (told(first), told(nothing)) == ([(1, "AA"), (3, "c"), (4, "d")], [])
+        check_followed(bench, bench.path("customers"))
+
+
+def check_followed(bench, source):
+    """Another table follows the one that was merged into."""
+    bench.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    feed = DeltaCDFLoader(bench.spark, source, bench.path("loads"), "id", bench.path("mart"), target_format="delta")
+    first, nothing = feed.load(), feed.load()
+    assert (told(first), told(nothing)) == ([(1, "AA"), (3, "c"), (4, "d")], [])
 
 
 def test_a_target_that_was_made_again_does_not_pass_its_rows_off_as_those_of_the_load(bench):
@@ -103,15 +104,6 @@ def test_a_folder_keeps_the_rows_of_its_last_loads_only(bench):
     assert bench.spark.read.parquet(bench.path("customers")).count() == 4
 
 
-def test_rows_of_an_iceberg_table(bench, lake):
-    for name, value in lake.format.spark_conf().items():
-        if not name.startswith("spark.sql.extensions"):
-            # A session keeps the catalog that it used first under a name.
-            bench.spark.conf.set(name.replace(".catalog.lake", ".catalog.lake_of_rows"), value)
-    (lake.folder / ".tidegate").mkdir()
-    check_merged(merged(bench, "lake_of_rows.shop.customers"))
-
-
 def test_a_job_makes_one_load_and_prints_it(bench, capsys):
     source = bench.write("source", ROWS, (1, "a", "2025-01-01 00:00:00"), (2, "b", "2025-01-02 00:00:00"))
     paths = ["--source-path", source, "--target-path", bench.path("target"), "--watermark-path", bench.marks]
@@ -123,18 +115,3 @@ def test_a_job_makes_one_load_and_prints_it(bench, capsys):
         assert (told["records"], told["new_watermark"]) == (records, "2025-01-02 00:00:00.000000")
     assert main(["timestamp", *paths, "--timestamp-column", "gone"]) == 2
     assert "error[" in capsys.readouterr().err
-
-
-def test_rows_at_a_connect_server(connect_server, tmp_path):
-    from pyspark.sql.connect.session import SparkSession
-
-    session = SparkSession.builder.remote(connect_server).create()
-    for name, value in QUICK.items():
-        session.conf.set(name, value)
-    session.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    try:
-        bench = Bench(session, tmp_path)
-        check_appended(appended(bench, target_format="delta"))
-        check_merged(merged(bench, bench.path("customers")))
-    finally:
-        session.stop()

@@ -13,7 +13,7 @@ from tidegate.loaders import (
 )
 from tidegate.loaders._selftest import SelfTest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 EVENTS = "id bigint, name string, age int, operation string, sequence_num bigint"
 
@@ -40,21 +40,11 @@ def test_the_calls_of_scripts(bench):
     )
     paths = {"source_path": source, "target_path": bench.path("target"), "watermark_path": bench.marks}
 
-    # Quick start
-    loader = TimestampBasedLoader(spark)
-    result = loader.load_incremental(timestamp_column="modified_date", **paths)
-    assert result.table_name == "target"
-
-    # Timestamp-based loading, CDC and logs, from one session
-    result = loader.load_incremental(
-        timestamp_column="modified_date", table_name="my_table", **{**paths, "target_path": bench.path("my_target")}
-    )
-    assert result.records == 2
-    assert result.duration.total_seconds() > 0
+    result = TimestampBasedLoader(spark).load_incremental(timestamp_column="modified_date", **paths)
+    assert (result.table_name, result.records, result.duration.total_seconds() > 0) == ("target", 2, True)
     assert result.new_watermark.endswith(":30:00.000001")
     events = bench.write("cdc_stream", EVENTS, (1, "a", 1, "INSERT", 1), (2, "b", 2, "insert", 2))
-    cdc_loader = CDCLoader(spark)
-    result = cdc_loader.process_cdc(
+    result = CDCLoader(spark).process_cdc(
         cdc_source_path=events,
         target_path=bench.path("customers"),
         watermark_path=bench.marks,
@@ -62,24 +52,17 @@ def test_the_calls_of_scripts(bench):
         table_name="customers",
     )
     assert (result.records, result.new_watermark) == (2, "2")
-    logs = bench.write("logs", "sequence_id bigint", (1,), (3,))
     result = SequenceBasedLoader(spark).load_incremental(
-        source_path=logs,
+        source_path=bench.write("logs", "sequence_id bigint", (1,), (3,)),
         target_path=bench.path("logs_target"),
         watermark_path=bench.marks,
         sequence_column="sequence_id",
         table_name="logs",
     )
     assert (result.records, result.gaps) == (2, 1)
-
-    # Watermark management
     store = spark.read.parquet(bench.marks)
     assert store.columns == ["table_name", "watermark_value", "last_updated"]
-    marks = bench.watermarks()
-    assert set(marks) == {"target", "my_table", "customers", "logs"}
-    assert (marks["customers"], marks["logs"]) == ("2", "3")
-
-    # Delta/diff detection
+    assert bench.watermarks().items() >= {"customers": "2", "logs": "3"}.items()
     changes = DeltaDiffLoader(spark).detect_changes(
         source_path=source,
         target_path=bench.path("diff_target"),
@@ -88,9 +71,7 @@ def test_the_calls_of_scripts(bench):
         table_name="my_table",
     )
     assert {kind: rows.count() for kind, rows in changes.items()} == {"inserts": 2, "updates": 0, "deletes": 0}
-
-    # A plain reader finds the files, too.
-    assert spark.read.parquet(bench.path("target")).count() == 2
+    assert spark.read.parquet(bench.path("target")).count() == 2, "a plain reader finds the files, too"
 
 
 def test_an_extract_that_lacked_a_column_does_not_keep_old_values_of_it(bench):

@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from integration.loaders.test_rows import appended, check_appended, check_followed, check_merged, merged
 from support.lake import QUICK, delta_rows
 from support.loading import Bench
-from tidegate.loaders import CDCLoader, DeltaCDFLoader, SequenceBasedLoader
 from tidegate.loaders._selftest import SelfTest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[3]
-EVENTS = "id bigint, name string, operation string, sequence_num bigint"
 
 
 @pytest.fixture
@@ -33,41 +32,14 @@ def remote(connect_server, tmp_path):
     session.stop()
 
 
-PATTERNS = [
-    pytest.param(("differences",), id="sample"),
-    pytest.param(("timestamps", "change_events", "sequences"), id="others", marks=pytest.mark.exhaustive),
-]
-
-
-@pytest.mark.parametrize("patterns", PATTERNS)
-def test_files_are_loaded_at_a_connect_server_whose_session_stays_as_it_was(remote, patterns):
+def test_the_loaders_work_at_a_connect_server_whose_session_stays_as_it_was(remote):
     settings, told = remote.settings(), []
     test = SelfTest(remote.spark, remote.path("self-test"), told.append)
-    for pattern in patterns:
-        getattr(test, pattern)()
-    assert [line.split(":")[0] for line in told] == [f"ok      {name.replace('_', ' ')}" for name in patterns], told
-    assert remote.settings() == settings
-
-
-@pytest.mark.exhaustive
-def test_delta_tables_are_source_and_target_at_a_connect_server(remote):
-    settings = remote.settings()
-    events = remote.write("events", EVENTS, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2), (1, "c", "UPDATE", 3))
-    goal, mart = remote.path("customers"), remote.path("mart")
-    changes = CDCLoader(remote.spark, target_format="delta")
-    assert changes.process_cdc(events, goal, remote.marks, "id").records == 2
-    remote.spark.sql(f"ALTER TABLE delta.`{goal}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
-    feed = DeltaCDFLoader(remote.spark, goal, remote.path("loads"), "id", mart, target_format="delta")
-    assert feed.load().records == 2
-    remote.write("events", EVENTS, (2, None, "DELETE", 4), (3, "d", "INSERT", 5))
-    assert changes.process_cdc(events, goal, remote.marks, "id").records == 2
-    assert (feed.load().deleted, remote.watermarks()) == (1, {"customers": "5"})
-    assert sorted((row["id"], row["name"]) for row in delta_rows(mart)) == [(1, "c"), (3, "d")]
-    # A loader of another kind in the same session, into files.
-    numbers = SequenceBasedLoader(remote.spark)
-    source, target = remote.write("log", "n bigint", (1,), (4,)), remote.path("numbers")
-    assert numbers.load_incremental(source, target, remote.marks, "n").gaps == 2
-    assert numbers.load_incremental(source, target, remote.marks, "n").records == 0
+    assert test.run(), told
+    check_appended(appended(remote, target_format="delta"))
+    check_merged(merged(remote, remote.path("customers"), target_format="delta"))
+    check_followed(remote, remote.path("customers"))
+    assert remote.watermarks() == {"rows": "2025-01-03 00:00:00.000000", "customers": "7"}
     assert remote.settings() == settings
 
 

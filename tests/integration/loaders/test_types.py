@@ -5,7 +5,7 @@ import pytest
 from tidegate.errors import ConfigError, SchemaRefused, TidegateError
 from tidegate.loaders import DeltaTimestampLoader, SequenceBasedLoader, TimestampBasedLoader
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])

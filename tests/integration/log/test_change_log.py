@@ -10,37 +10,14 @@ import pytest
 from support.no_spark import without_spark
 from tidegate.cli.app import main
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def put(sequence, key, name, operation="U", **more):
     return {"operation": operation, "sequence": sequence, "id": key, "name": name, **more}
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
-def test_a_stale_event_neither_overwrites_nor_brings_back(log_of, kind):
-    log = log_of(kind, deletes={"apply": "soft"} if kind == "delta" else {})
-    log.events("1.json", put(10, 1, "new"), put(11, 2, "b"), put(12, 2, None, "D"), put(3, 3, "c"), put(3, 3, "c"))
-    first = log.loaded()
-    assert (first.rows_read, first.rows_inserted, first.rows_superseded) == (5, 2, 2)
-    log.events("2.json", put(5, 1, "old"), put(11, 2, "b"), put(2, 4, "late, but never seen"), put(13, 3, None, "D"))
-    second = log.loaded()
-    assert (second.rows_read, second.rows_superseded, second.rows_deleted) == (4, 2, kind == "iceberg")
-    assert [row[:2] for row in log.rows() if row[-1] is None or kind == "iceberg"] == [
-        (1, "new"),
-        (4, "late, but never seen"),
-    ]
-    if kind == "delta":
-        assert [row[0] for row in log.rows() if row[2] is not None] == [3], "soft: marked, not gone"
-        return
-    log.events("3.json", put(14, 3, "again", extra=7), put(15, 5, "e"))
-    grown = log.loaded()
-    assert grown.rows_inserted == 2
-    assert (3, "again", 7) in log.rows()
-    assert {row[0] for row in log.rows("orders__tidegate_applied")} == {1, 2, 3, 4, 5}
-
-
-def test_a_run_drains_the_log_in_loads_of_so_many_events_and_its_lag_is_told_without_spark(log_of, monkeypatch, capsys):
+def test_a_run_drains_the_log_in_loads_of_so_many_events_and_its_lag_is_told_without_spark(log_of, capsys):
     columns = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text"}
     log = log_of(
         source={"path": "events/*.json", "envelope": "rows", "columns": columns},
@@ -80,7 +57,7 @@ BAD = (
 )
 
 
-def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of, spark):
+def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of):
     columns = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text"}
     log = log_of(source={"path": "events/*.json", "envelope": "rows", "columns": columns})
     log.raw("1.json", BAD)
@@ -95,11 +72,7 @@ def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of, s
     log.events("2.json", put(5, 1, "one"), put(5, 1, "another"))
     assert log.run().error.code == "duplicate_keys", "two different events with the same order"
     log.events("2.json", put(6, None, None, "TRUNCATE"))
-    log.workspace.write(
-        {**_streams(log), "orders": {**_streams(log)["orders"], "strategy": {"kind": "cdc", "truncate": "stop"}}},
-        connections={},
-    )
-    assert "truncate is stop" in log.run().error.message
+    assert "truncate is stop" in log.run(options={"truncate": "stop"}).error.message
     ignored = log.loaded(options={"truncate": "ignore"})
     assert (ignored.rows_superseded, log.rows()) == (1, [(1, "good")])
     log.events("3.json", put(7, 2, "after"), put(6, None, None, "T"), put(5, 3, "before"))
@@ -109,13 +82,7 @@ def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of, s
     assert (log.loaded().rows_superseded, log.rows()) == (1, [(2, "after")])
 
 
-def _streams(log):
-    import yaml
-
-    return yaml.safe_load(log.workspace.file.read_text(encoding="utf-8"))["streams"]
-
-
-def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path):
+def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path, capsys):
     with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
         database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, name TEXT)")
         database.execute("INSERT INTO orders VALUES (1, 'a'), (2, 'c')")
@@ -135,49 +102,15 @@ def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path)
     assert (stopped.error.code, stopped.error.exit_code) == ("history_gone", 4)
     assert stopped.error.hint == "Run `tidegate resync orders`."
     assert log.rows() == before
-    refused = log.workspace.cli("resync", "orders")
-    assert refused.returncode == 4
-    assert "--replace --yes" in refused.stderr
-    assert log.workspace.cli("resync", "orders", "--replace").returncode == 2, "rows are replaced only if one says yes"
+    resync = ["resync", "orders", "--project", str(tmp_path)]
+    assert (main(resync), "--replace --yes" in capsys.readouterr().err) == (4, True)
+    assert main([*resync, "--replace"]) == 2, "rows are replaced only if one says yes"
     with log.project() as project:
         (outcome,) = project.resync("orders", replace=True).streams
     assert (outcome.outcome, outcome.verified, outcome.write) == ("loaded", True, "overwrite")
     assert log.rows() == [(1, "a")]
     log.events("4.json", put(3, 2, "c"), put(2, 3, "x"))
     assert (log.loaded().rows_superseded, log.rows()) == (1, [(1, "a"), (2, "c")]), "what it applied anew is kept"
-
-
-def test_rows_of_dms_and_of_sqlserver(log_of, spark, tmp_path):
-    rows = spark.sql(
-        "SELECT * FROM VALUES (CAST(NULL AS string), 1, 'full', TIMESTAMP_NTZ'2025-01-01 00:00:00'), "
-        "('U', 1, 'later', TIMESTAMP_NTZ'2025-01-01 00:00:00.000001'), "
-        "('D', 2, NULL, TIMESTAMP_NTZ'2025-01-02 00:00:00') AS t(Op, id, name, at)"
-    )
-    rows.coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "events" / "dms.parquet"))
-    source = {"path": "events/dms.parquet", "envelope": {"kind": "dms", "sequence": "at"}, "format": "parquet"}
-    log = log_of(source=source)
-    outcome = log.loaded()
-    assert (outcome.rows_read, outcome.rows_superseded, log.rows()) == (3, 1, [(1, "later")])
-
-
-def test_a_row_of_the_full_load_of_dms_is_older_than_any_change(log_of, spark, tmp_path):
-    """It has the time of its transfer, a change that of its commit."""
-
-    def written(name, *rows):
-        found = spark.createDataFrame(rows, "Op string, id int, name string, at string")
-        timed = found.withColumn("at", found.at.cast("timestamp_ntz"))
-        timed.coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "events" / name))
-
-    source = {"path": "events", "envelope": {"kind": "dms", "sequence": "at"}, "format": "parquet"}
-    log = log_of(source=source)
-    changes = [("U", 1, "later", "2025-01-01 10:05:00"), ("D", 2, None, "2025-01-01 10:06:00")]
-    full = [(None, key, "full", "2025-01-01 10:10:00") for key in (1, 2, 3)]
-    written("1.parquet", *changes, *full)
-    assert (log.loaded().rows_superseded, log.rows()) == (2, [(1, "later"), (3, "full")])
-    written("2.parquet", ("U", 3, "changed", "2025-01-01 10:07:00"))
-    log.loaded()
-    written("3.parquet", (None, 3, "full", "2025-01-01 10:20:00"), (None, 2, "full", "2025-01-01 10:20:00"))
-    assert (log.loaded().rows_superseded, log.rows()) == (2, [(1, "later"), (3, "changed")])
 
 
 def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of):

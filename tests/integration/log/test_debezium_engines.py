@@ -8,7 +8,7 @@ import pytest
 
 from support.engines import ENGINES, Event, history, lines
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SEED, KEYS = 11, 25
 

@@ -10,7 +10,7 @@ from tidegate.core.batch import Fence
 from tidegate.spark.latest_events import LatestEventsSpec
 from tidegate.writers import merge
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = {
     "id": "bigint",

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
 
 from support.catalog_proxy import CatalogProxy, in_front_of
 from support.network import Network, between
@@ -24,7 +25,7 @@ NUMBERS = {
     "strategy": {"kind": "sequence", "column": "id"},
     "write": "append",
 }
-FIRST, ALL = 2_000, 6_000
+FIRST, MORE = 2_000, 4_000
 
 
 def through(url: str, network: Network) -> str:
@@ -32,17 +33,24 @@ def through(url: str, network: Network) -> str:
     return url.replace(f":{urlsplit(url).port}/", f":{network.port}/")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Shop:
-    """A database with a table of numbered rows, the first of which are there."""
+    """A database with a table of numbered rows."""
 
     url: str
     run: Callable[[str], object]
+    rows: int = 0
 
-    def add(self, rows: int) -> None:
+    def add(self, rows: int = MORE) -> None:
         """So many more rows."""
         values = ", ".join([f"('{'n' * 100}')"] * rows)
         self.run(f"insert into numbers (name) values {values}")
+        self.rows += rows
+
+    @property
+    def ids(self) -> list[int]:
+        """The numbers of its rows."""
+        return list(range(1, self.rows + 1))
 
 
 @pytest.fixture
@@ -84,14 +92,13 @@ def shop(engine: str, request: pytest.FixtureRequest) -> Shop:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Callable[..., Workspace]:
-    """A project on such a shop, of which the first rows are loaded over a network that is well, and more have come."""
+    """A project on such a shop, whose first rows are loaded over a network that is well."""
 
     def made(spark: object, shop: Shop, *, connection: str, namespace: str = "shop", **rest) -> Workspace:
         workspace = Workspace(folder=tmp_path)
         stream = {**NUMBERS, "target": f"lake.{namespace}.numbers"}
         workspace.write({"numbers": stream}, connections={"shop": {"url": connection}}, **rest)
         assert run(workspace, spark).outcome is Result.LOADED
-        shop.add(ALL - FIRST)
         return workspace
 
     return made
@@ -113,32 +120,29 @@ def at(stage: Stage, moment: Moment, do: Callable[[], object]) -> Callable[[Even
     return listen
 
 
-def table_ids(workspace: Workspace, uri: str | None = None, *, settled: bool = True) -> list[int]:
-    """What PyIceberg reads, which no network is between; the next load drops the branch of one that failed."""
+Read = Callable[[], tuple[list[int], set[str]]]
+"""The numbers that the table shows, and its branches, as PyIceberg reads them: no network is between."""
+
+
+def shown(table: Table) -> tuple[list[int], set[str]]:
+    return sorted(table.scan().to_arrow().column("id").to_pylist()), set(table.metadata.refs)
+
+
+def shown_by(workspace: Workspace, uri: str | None = None) -> tuple[list[int], set[str]]:
+    """By the embedded catalog, or by one in a database."""
     if uri is None:
-        found = workspace.table("shop.numbers")
-    else:
-        location = f"file://{workspace.folder / 'warehouse'}"
-        with SqlCatalog("lake", uri=uri, warehouse=location) as catalog:
-            found = catalog.load_table(("shop", "numbers"))
-    assert not settled or set(found.metadata.refs) == {"main"}, "a branch was left behind"
-    return sorted(found.scan().to_arrow().column("id").to_pylist())
+        return shown(workspace.table("shop.numbers"))
+    with SqlCatalog("lake", uri=uri, warehouse=f"file://{workspace.folder / 'warehouse'}") as catalog:
+        return shown(catalog.load_table(("shop", "numbers")))
 
 
-def settles(workspace: Workspace, spark: object, uri: str | None = None) -> None:
-    """One run makes the table what the source is, and the next has nothing to do."""
-    outcome = run(workspace, spark)
-    assert outcome.error is None, outcome.error
-    assert outcome.verified
-    assert table_ids(workspace, uri) == list(range(1, ALL + 1))
-    assert run(workspace, spark).outcome is Result.UNCHANGED
-
-
-def exact_again(workspace: Workspace, spark: object, uri: str | None = None) -> None:
+def settled(workspace: Workspace, spark: object, shop: Shop, read: Read | None = None) -> None:
     """The table is what the source is, at once or after one run; a further run has nothing to do."""
-    if table_ids(workspace, uri, settled=False) != list(range(1, ALL + 1)):
-        settles(workspace, spark, uri)
-        return
+    read = read or (lambda: shown_by(workspace))
+    if read()[0] != shop.ids:
+        outcome = run(workspace, spark)
+        assert (outcome.error, outcome.verified) == (None, True)
+    assert read() == (shop.ids, {"main"})
     outcome = run(workspace, spark)
     assert (outcome.error, outcome.outcome) == (None, Result.UNCHANGED)
 
@@ -157,21 +161,11 @@ def namespace(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def read(rest_catalog: str, namespace: str) -> Callable[[], tuple[list[int], set[str]]]:
-    """The numbers that the table shows, and its branches, as PyIceberg reads them without the proxy."""
+def read(rest_catalog: str, namespace: str) -> Read:
+    """By the REST catalog, without the proxy."""
 
     def found() -> tuple[list[int], set[str]]:
         with RestCatalog("lake", uri=rest_catalog) as catalog:
-            table = catalog.load_table((namespace, "numbers"))
-        return sorted(table.scan().to_arrow().column("id").to_pylist()), set(table.metadata.refs)
+            return shown(catalog.load_table((namespace, "numbers")))
 
     return found
-
-
-def settled(workspace: Workspace, spark: object, read: Callable[[], tuple[list[int], set[str]]]) -> None:
-    """One run makes the table what the source is, and the next has nothing to do."""
-    if read() != (list(range(1, ALL + 1)), {"main"}):
-        outcome = run(workspace, spark)
-        assert outcome.error is None, outcome.error
-    assert read() == (list(range(1, ALL + 1)), {"main"})
-    assert run(workspace, spark).outcome is Result.UNCHANGED

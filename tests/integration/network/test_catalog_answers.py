@@ -2,12 +2,12 @@
 
 import pytest
 
-from integration.network.conftest import ALL, FIRST, at, run, settled
+from integration.network.conftest import at, run, settled
 from support.catalog_proxy import FailedCommits, Forgotten, LostOnceItPublished, healthy
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.servers, pytest.mark.timeout(600)]
 
 RETRIED = ("write", "commit_unknown", "commit_conflict")
 
@@ -18,65 +18,54 @@ def workspace(project, shop, proxy, spark, namespace):
     return project(spark, shop, connection=shop.url, namespace=namespace, lakes=lakes)
 
 
-@pytest.mark.parametrize("stage", [Stage.WRITE, Stage.ADVANCE])
 @pytest.mark.parametrize("arrives", [True, False])
-@pytest.mark.parametrize("status", [409, 500, 502, 503, 504])
-def test_a_commit_is_answered_with_an_error(workspace, proxy, spark, read, stage, arrives, status):
-    proxy.fault = fault = FailedCommits(status=status, arrives=arrives, times=0)
-
-    def begin():
-        fault.times = 1
-
-    outcome = run(workspace, spark, on_event=at(stage, Moment.START, begin))
-    assert fault.done == 1, "no commit was answered so: nothing was tested"
-    shown, _ = read()
-    if outcome.error:
-        assert outcome.error.code in RETRIED, outcome.error
-        assert shown in (list(range(1, FIRST + 1)), list(range(1, ALL + 1)))
-    else:
-        assert (outcome.outcome, shown) == (Result.LOADED, list(range(1, ALL + 1)))
-    settled(workspace, spark, read)
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_load_is_opened_again_where_the_answer_was_lost(workspace, proxy, spark, read, arrives):
+def test_commits_are_answered_with_an_error(workspace, proxy, spark, shop, read, arrives):
+    answers = [(Stage.ADVANCE, status) for status in (409, 500, 502, 503, 504)]
+    for stage, status in [*answers, (Stage.WRITE, 409), (Stage.WRITE, 502)]:
+        before = shop.ids
+        shop.add()
+        proxy.fault = fault = FailedCommits(status=status, arrives=arrives, times=0)
+        outcome = run(workspace, spark, on_event=at(stage, Moment.START, lambda f=fault: setattr(f, "times", 1)))
+        assert fault.done == 1, "no commit was answered so: nothing was tested"
+        if outcome.error:
+            assert outcome.error.code in RETRIED, (stage, status, outcome.error)
+            assert read()[0] in (before, shop.ids)
+        else:
+            assert (outcome.outcome, read()[0]) == (Result.LOADED, shop.ids)
+        settled(workspace, spark, shop, read)
+    shop.add()
     proxy.fault = fault = FailedCommits(status=502, arrives=arrives, times=2)
     outcome = run(workspace, spark)
-    assert (outcome.error, outcome.outcome, fault.done) == (None, Result.LOADED, 2)
-    assert read() == (list(range(1, ALL + 1)), {"main"})
+    assert (outcome.error, outcome.outcome, fault.done) == (None, Result.LOADED, 2), "a load is opened again"
+    settled(workspace, spark, shop, read)
 
 
-@pytest.mark.parametrize("status", [400, 402, 500])
-def test_every_commit_is_answered_with_an_error(workspace, proxy, spark, read, status):
-    proxy.fault = FailedCommits(status=status, arrives=False, times=1_000)
-    outcome = run(workspace, spark)
-    assert outcome.error is not None
-    assert read()[0] == list(range(1, FIRST + 1))
-    proxy.fault = FailedCommits(status=status, arrives=True, times=0)
-    settled(workspace, spark, read)
-
-
-@pytest.mark.parametrize("main", [True, False])
-def test_a_catalog_that_forgets_what_it_accepted(workspace, proxy, spark, read, main):
-    proxy.fault = fault = Forgotten(main=main)
-    outcome = run(workspace, spark)
-    assert fault.done
-    assert outcome.error is not None, "reported as loaded"
-    assert outcome.error.code == ("commit_unknown" if main else "incompatible")
-    assert read()[0] == list(range(1, FIRST + 1))
-    proxy.fault = FailedCommits(status=500, arrives=True, times=0)
-    settled(workspace, spark, read)
-
-
-@pytest.mark.parametrize("answers", [True, False])
-def test_a_catalog_that_is_lost_once_it_has_published(workspace, proxy, spark, read, answers):
-    """Readers see the load, so nobody may say that nothing was published."""
-    proxy.fault = fault = LostOnceItPublished(answers=answers)
-    outcome = run(workspace, spark)
-    assert fault.done
-    assert outcome.error.code == "commit_unknown"
-    assert "catalog was lost" in outcome.error.message
+def test_what_a_catalog_refuses_or_forgets_is_not_reported_as_loaded(workspace, proxy, spark, shop, read):
+    before = shop.ids
+    shop.add()
+    for status in (400, 402, 500):
+        proxy.fault = FailedCommits(status=status, arrives=False, times=1_000)
+        assert run(workspace, spark).error is not None
+        assert read()[0] == before
+    for main in (True, False):
+        proxy.fault = fault = Forgotten(main=main)
+        outcome = run(workspace, spark)
+        assert fault.done
+        assert outcome.error is not None, "reported as loaded"
+        assert outcome.error.code == ("commit_unknown" if main else "incompatible")
+        assert read()[0] == before
     proxy.fault = healthy
-    assert read()[0] == list(range(1, ALL + 1))
-    again = run(workspace, spark)
-    assert (again.error, again.outcome) == (None, Result.UNCHANGED)
+    settled(workspace, spark, shop, read)
+
+
+def test_a_catalog_that_is_lost_once_it_has_published(workspace, proxy, spark, shop, read):
+    """Readers see the load, so nobody may say that nothing was published."""
+    for answers in (True, False):
+        shop.add()
+        proxy.fault = fault = LostOnceItPublished(answers=answers)
+        outcome = run(workspace, spark)
+        assert fault.done
+        assert (outcome.error.code, "catalog was lost" in outcome.error.message) == ("commit_unknown", True)
+        proxy.fault = healthy
+        assert read()[0] == shop.ids
+        settled(workspace, spark, shop, read)

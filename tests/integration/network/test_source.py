@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from integration.network.conftest import ALL, FIRST, at, run, settles, table_ids, through
+from integration.network.conftest import at, run, settled, shown_by, through
 from support.network import cut_after, delayed, lost
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
@@ -19,42 +19,44 @@ def engine(request):
     return request.param
 
 
-def break_off(network, count=None):
+def break_off(network, fault=None):
     """No connection outlives this, and new ones are refused, or break off within what the server sends."""
-    if count is None:
+    if fault is None:
         network.cut()
     else:
-        network.fault = cut_after(count)
+        network.fault = fault
         network.end_connections()
 
 
-@pytest.mark.parametrize(
-    ("stage", "moment", "count"),
-    [
-        (Stage.DETECT, Moment.START, None),
-        (Stage.DETECT, Moment.DONE, 0),
-        (Stage.DETECT, Moment.DONE, 2_000),
-        (Stage.READ, Moment.START, None),
-        (Stage.READ, Moment.DONE, 100_000),
-        (Stage.CHECK, Moment.DONE, None),
-        (Stage.WRITE, Moment.DONE, None),
-    ],
+BREAKS = (
+    (Stage.DETECT, Moment.START, None),
+    (Stage.DETECT, Moment.START, lost),  # new connections give up; open ones end with the network
+    (Stage.DETECT, Moment.DONE, cut_after(0)),
+    (Stage.DETECT, Moment.DONE, cut_after(2_000)),
+    (Stage.READ, Moment.START, None),
+    (Stage.READ, Moment.DONE, cut_after(100_000)),
+    (Stage.CHECK, Moment.DONE, None),
+    (Stage.WRITE, Moment.DONE, None),
 )
-def test_the_connection_breaks_off(project, shop, network, spark, stage, moment, count):
-    workspace = project(spark, shop, connection=through(shop.url, network))
-    outcome = run(workspace, spark, on_event=at(stage, moment, partial(break_off, network, count)))
-    if outcome.error:
-        assert outcome.error.code == "source_unavailable"
-        assert "'shop'" in outcome.error.message or "connection to the source" in outcome.error.message
-        assert table_ids(workspace) == list(range(1, FIRST + 1))
-    network.restore()
-    if outcome.error:
-        settles(workspace, spark)
-    assert table_ids(workspace) == list(range(1, ALL + 1))
 
 
-def test_a_network_that_comes_back_is_tried_again(project, shop, network, spark):
+@pytest.mark.timeout(600)
+def test_the_connection_breaks_off(project, shop, network, spark):
     workspace = project(spark, shop, connection=through(shop.url, network))
+    for stage, moment, fault in BREAKS:
+        before = shop.ids
+        shop.add()
+        outcome = run(workspace, spark, on_event=at(stage, moment, partial(break_off, network, fault)))
+        if outcome.error:
+            assert outcome.error.code == "source_unavailable", (stage, moment, outcome.error)
+            assert "'shop'" in outcome.error.message or "connection to the source" in outcome.error.message
+            assert shown_by(workspace)[0] == before
+        network.restore()
+        settled(workspace, spark, shop)
+
+    # Where the network comes back, the load is tried again; where it is slow, nothing else happens.
+    network.fault = delayed(0.02)
+    shop.add()
     told = []
 
     def listen(event):
@@ -65,28 +67,5 @@ def test_a_network_that_comes_back_is_tried_again(project, shop, network, spark)
             network.restore()
 
     outcome = run(workspace, spark, on_event=listen)
-    assert outcome.outcome is Result.LOADED, outcome.error
-    assert len(told) == 1
-    assert table_ids(workspace) == list(range(1, ALL + 1))
-
-
-def test_a_slow_network_only_takes_longer(project, shop, network, spark):
-    workspace = project(spark, shop, connection=through(shop.url, network))
-    network.fault = delayed(0.02)
-    settles(workspace, spark)
-
-
-@pytest.mark.slow
-def test_a_network_that_swallows_everything(project, shop, network, spark):
-    """New connections give up; those that are open end when the network, or whoever keeps it, ends them."""
-    workspace = project(spark, shop, connection=through(shop.url, network))
-
-    def swallow():
-        network.fault = lost
-        network.end_connections()
-
-    outcome = run(workspace, spark, on_event=at(Stage.DETECT, Moment.START, swallow))
-    assert outcome.error.code == "source_unavailable"
-    assert "'shop'" in outcome.error.message
-    network.restore()
-    settles(workspace, spark)
+    assert (outcome.error, outcome.outcome, len(told)) == (None, Result.LOADED, 1)
+    settled(workspace, spark, shop)

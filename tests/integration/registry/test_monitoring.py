@@ -1,4 +1,4 @@
-"""The queries of the documents, asked of a registry that watched four real days, on each database."""
+"""The queries of the documents, asked of a registry that watched four real days."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from sqlalchemy import text
 from support.workspace import SqliteShop, Workspace
 from unit.registry.behaviour_runs import queries
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
 STREAM = {
@@ -22,9 +22,9 @@ STREAM = {
 }
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request, tmp_path):
-    return f"sqlite:///{tmp_path}/r.db" if request.param == "sqlite" else request.getfixturevalue("pg_url")
+@pytest.fixture
+def url(pg_url):
+    return pg_url
 
 
 @pytest.fixture

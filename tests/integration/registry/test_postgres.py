@@ -32,46 +32,26 @@ def refusal(url):
     return error
 
 
-@pytest.fixture
-def with_password(postgres):
-    """Has the server ask this one user for a password."""
+def test_whom_the_server_refuses(postgres, url):
+    """A wrong password, an unknown database, a user without privileges; and where nobody listens."""
     rules = postgres.data / "pg_hba.conf"
     rules.write_text("host all locked_user 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
     with postgres.connect() as admin:
-        admin.execute("CREATE ROLE locked_user LOGIN PASSWORD 'right'")
+        for statement in ("CREATE ROLE locked_user LOGIN PASSWORD 'right'", "CREATE ROLE plain_user LOGIN"):
+            admin.execute(statement)
         admin.execute("SELECT pg_reload_conf()")
-    yield
-    with postgres.connect() as admin:
-        admin.execute("DROP ROLE locked_user")
-
-
-@pytest.mark.usefixtures("with_password")
-def test_a_wrong_password(postgres):
-    error = refusal(postgres.url(user="locked_user", password="s3cr3t"))
-    assert "rejected user or password" in str(error)
-    assert not error.retryable
-
-
-def test_an_unknown_database(postgres):
-    error = refusal(postgres.url("nowhere"))
-    assert "does not exist" in str(error)
-    assert "createdb" in error.hint
-    assert not error.retryable
-
-
-def test_nobody_listens():
+    try:
+        error = refusal(postgres.url(user="locked_user", password="s3cr3t"))
+        assert ("rejected user or password" in str(error), error.retryable) == (True, False)
+        error = refusal(postgres.url("nowhere"))
+        assert ("does not exist" in str(error), "createdb" in error.hint, error.retryable) == (True, True, False)
+        assert "privilege" in str(refusal(url.replace("postgres@", "plain_user@")))
+    finally:
+        with postgres.connect() as admin:
+            admin.execute("DROP ROLE locked_user")
+            admin.execute("DROP ROLE plain_user")
     error = refusal(f"postgresql://app:s3cr3t@127.0.0.1:{free_port()}/registry")
-    assert isinstance(error, RegistryUnavailable)
-    assert error.retryable
-
-
-def test_a_user_without_privileges(postgres, url):
-    with postgres.connect() as admin:
-        admin.execute("CREATE ROLE plain_user LOGIN")
-    error = refusal(url.replace("postgres@", "plain_user@"))
-    assert "privilege" in str(error)
-    with postgres.connect() as admin:
-        admin.execute("DROP ROLE plain_user")
+    assert (isinstance(error, RegistryUnavailable), error.retryable) == (True, True)
 
 
 def test_a_session_that_the_server_ended_is_replaced(url):

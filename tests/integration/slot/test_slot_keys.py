@@ -38,3 +38,11 @@ def test_the_index_of_the_hint_keeps_keys_from_being_handed_on(shop):
         shop.sql(HANDED_ON)
     shop.sql("insert into orders values (9, 'c')")
     assert [event.values[0] for event in shop.read(state)[1]] == ["9"]
+
+
+def test_a_key_that_nothing_enforces_is_refused(shop):
+    shop.sql("create table orders (id bigint, v text)", "alter table orders replica identity full")
+    with pytest.raises(ConfigError, match="the log does not tell which one changed"):
+        shop.claim()
+    shop.sql("alter table orders alter id set not null", "create unique index on orders (id)")
+    shop.claim()

@@ -16,9 +16,9 @@ def event(id_, name):
     return Event(id_, deleted=False, clears=False, values=(id_, name), unknown=(), refused=None, raw=None, origin="o")
 
 
-@pytest.mark.parametrize("name", ["shop", "my shop", "50%20 {1}[a]?*", "größe"])
-def test_a_projects_folder_may_have_any_name(spark, tmp_path, name):
-    place = tmp_path / name
-    with spooled(spark, iter([event("1", "a"), event("2", None)]), ROWS, CARRIED, place) as found:
-        assert sorted((row["id"], row["name"]) for row in found.collect()) == [(1, "a"), (2, None)]
-    assert not place.exists(), "nothing is left"
+def test_a_projects_folder_may_have_any_name(spark, tmp_path):
+    for name in ("my shop", "50%20 {1}[a]?*", "größe"):
+        place = tmp_path / name
+        with spooled(spark, iter([event("1", "a"), event("2", None)]), ROWS, CARRIED, place) as found:
+            assert sorted((row["id"], row["name"]) for row in found.collect()) == [(1, "a"), (2, None)]
+        assert not place.exists(), "nothing is left"

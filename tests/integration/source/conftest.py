@@ -1,15 +1,24 @@
-"""A database with a table of orders for each test, and edges that need not wait for the clock."""
+"""The databases that run here, a table of orders for each test, and bounds that need not wait for the clock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from integration.source.loading import Shop, shop_of
+from integration.source.places import Place, place_of
 from support.postgres import PostgresServer
-from tidegate.dialects.postgresql import safe_bounds as edges
+from tidegate.dialects.mariadb import safe_bounds as mariadb_bounds
+from tidegate.dialects.postgresql import safe_bounds as postgresql_bounds
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A database of the kind that the test names with `at`."""
+    return place_of(request.param, request, tmp_path)
 
 
 @pytest.fixture
@@ -22,16 +31,16 @@ def shop(pg_url: str) -> Iterator[Shop]:
 @pytest.fixture
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes away the second that covers what two machines do at once; here the sessions act one after the other."""
-    monkeypatch.setattr(edges, "SETTLE", timedelta(0))
+    monkeypatch.setattr(mariadb_bounds, "SETTLE", timedelta(0))
+    monkeypatch.setattr(postgresql_bounds, "SETTLE", timedelta(0))
 
 
 @pytest.fixture
-def reader(shop: Shop, postgres: PostgresServer) -> Iterator[str]:
-    """A user who may read the table and nothing more."""
-    database = shop.url.rsplit("/", 1)[1]
+def reader(pg_url: str, postgres: PostgresServer) -> Iterator[str]:
+    """The URL of a login that may read what it is granted and nothing more."""
+    database = pg_url.rsplit("/", 1)[1]
     with postgres.connect(database) as admin:
         admin.execute("CREATE ROLE reader LOGIN")
-        admin.execute("GRANT SELECT ON orders TO reader")
     yield postgres.url(database, user="reader")
     with postgres.connect(database) as admin:
         admin.execute("DROP OWNED BY reader")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 
@@ -80,15 +80,6 @@ def safe_sequence_bound(url: str, table: str = "orders", **options) -> SafeBound
     bound = SequenceBound(column="id", **options)
     with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
         return probe.edge()
-
-
-class Loader(Protocol):
-    """Something that keeps a copy of the table."""
-
-    rows: dict[int, tuple[Any, ...]]
-
-    def load(self) -> None:
-        """Brings the copy up to date."""
 
 
 @dataclass(kw_only=True)

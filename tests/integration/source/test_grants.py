@@ -1,244 +1,236 @@
 """The grants that the documentation lists are enough for every strategy, and a missing one is named with its GRANT."""
 
+from __future__ import annotations
+
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from integration.source.loading import by_each
 from support.workspace import Workspace
+from tidegate.errors import TidegateError
+
+if TYPE_CHECKING:
+    from support.mariadb import MariadbServer
+    from support.postgres import PostgresServer
 
 pytest_plugins = ["support.mariadb"]
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 PASSWORD = "of-the-loader"
+WATERMARK = {"kind": "watermark", "column": "updated_at", "clock": "database"}
 STRATEGIES = {
     "full": ("full", "replace"),
     "smart": ("smart", "merge"),
     "snapshot_diff": ("snapshot_diff", "merge"),
     "checksum": ("checksum", "replace"),
-    "watermark": ({"kind": "watermark", "column": "updated_at", "clock": "database"}, "merge"),
+    "watermark": (WATERMARK, "merge"),
     "sequence": ({"kind": "sequence", "column": "id"}, "append"),
 }
+SLOT = "tidegate_orders"
 
 
-def documented(page: str, **names: str) -> list[str]:
-    """The statements of the page's block of grants, with these names in place of those of the example."""
+def documented(page: str, shop: str, missing: str = "nothing") -> Iterator[str]:
+    """The statements of the page's block of grants but for one, with this name in place of that of the example."""
     text = (ROOT / "docs/sources" / page).read_text(encoding="utf-8")
     block = re.search(r"```sql\n(-- what a login needs[^`]*)```", text)
     assert block, page
-    lines = [re.sub(r"\s*--.*", "", line) for line in block[1].splitlines()]
-    statements = [each.strip() for each in "\n".join(lines).split(";") if each.strip()]
-    for example, name in names.items():
-        statements = [re.sub(rf"\b{example}\b", name, each) for each in statements]
-    return statements
+    for each in re.sub(r"\s*--.*", "", block[1]).split(";"):
+        statement = re.sub(r"\bshop\b", shop, each.strip())
+        if statement and not statement.startswith(missing):
+            yield statement.replace(missing, "") if missing.startswith(" ") else statement
 
 
-def project(folder: Path, url: str, table: str = "orders") -> Workspace:
-    return by_each(STRATEGIES, folder, url, table=table)
-
-
-def load(workspace: Workspace, spark, change) -> None:
+def load(workspace: Workspace, spark: Any, change: Any) -> None:
     """Two loads of each strategy and a comparison, beside a session of another user that is open."""
     assert workspace.run(spark=spark).exit_code == 0
     change()
-    time.sleep(2.2)
+    time.sleep(2.2)  # longer than any bound of a clock waits
     report = workspace.run(spark=spark)
-    assert report.exit_code == 0, [each.error for each in report.streams]
+    assert [each.error for each in report.streams] == [None] * len(STRATEGIES)
     assert {each.stream: each.outcome for each in report.streams} == dict.fromkeys(STRATEGIES, "loaded")
     with workspace.project(spark) as opened:
         assert opened.verify(level="rows").ok
-    for name in STRATEGIES:
-        assert len(workspace.rows(f"shop.{name}")) == 4
+    assert {name: len(workspace.rows(f"shop.{name}")) for name in STRATEGIES} == dict.fromkeys(STRATEGIES, 4)
 
 
-@pytest.mark.postgres
-class TestPostgresql:
-    @pytest.fixture
-    def shop(self, postgres):
-        name = postgres.create_database().rpartition("/")[2]
-        with postgres.connect(name) as admin:
-            admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
-            admin.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
-            admin.execute(
-                "CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, amount int, "
-                "updated_at timestamptz NOT NULL DEFAULT now())"
-            )
-            admin.execute("INSERT INTO orders (amount) SELECT n FROM generate_series(1, 3) n")
-        yield name
-        with postgres.connect(name) as admin:
-            if admin.execute("SELECT 1 FROM pg_roles WHERE rolname = 'loader'").fetchone():
-                admin.execute("DROP OWNED BY loader")
-                admin.execute("DROP ROLE loader")
-        postgres.drop_database(name)
-
-    def test_they_are_enough(self, shop, postgres, spark, tmp_path):
-        with postgres.connect(shop) as admin:
-            for statement in documented("database.md", shop=shop):
-                admin.execute(statement)
-        with psycopg.connect(postgres.url(shop), autocommit=True) as other:
-            other.execute("BEGIN")
-            other.execute("SELECT 1")
-
-            def change():
-                with postgres.connect(shop) as admin:
-                    admin.execute("INSERT INTO orders (amount) VALUES (4)")
-                other.execute("COMMIT")
-
-            load(project(tmp_path, postgres.url(shop, user="loader"), "public.orders"), spark, change)
-
-    @pytest.mark.parametrize(
-        ("missing", "words", "grant"),
-        [
-            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
-            ("GRANT CONNECT", "does not let the login into database", "GRANT CONNECT ON DATABASE {shop} TO …"),
-            ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
-            ("GRANT pg_read_all_stats", "is hidden", "GRANT pg_read_all_stats TO loader"),
-        ],
-    )
-    def test_one_that_is_missing_is_named(self, shop, postgres, spark, tmp_path, missing, words, grant):
-        with postgres.connect(shop) as admin:
-            for statement in documented("database.md", shop=shop):
-                if not statement.startswith(missing):
-                    admin.execute(statement)
-        with psycopg.connect(postgres.url(shop), autocommit=True) as other:
-            other.execute("BEGIN")
-            other.execute("INSERT INTO orders (amount) VALUES (9)")
-            report = project(tmp_path, postgres.url(shop, user="loader"), "public.orders").run("watermark", spark=spark)
-        (outcome,) = report.streams
-        assert words in outcome.error.message
-        assert f"`{grant.format(shop=shop)}`" in outcome.error.hint
-
-    def test_a_grant_names_the_schema(self, shop, postgres, spark, tmp_path):
-        """Also of a name that must be quoted, and that another schema has as well."""
-        with postgres.connect(shop) as admin:
-            admin.execute('CREATE SCHEMA "Sales"')
-            admin.execute('CREATE TABLE "Sales"."Orders" AS SELECT * FROM orders')
-            admin.execute('CREATE TABLE "Orders" AS SELECT * FROM orders')
-            for statement in documented("database.md", shop=shop):
-                admin.execute(statement)
-            admin.execute('GRANT USAGE ON SCHEMA "Sales" TO loader')
-            admin.execute('GRANT SELECT ON "Orders" TO loader')
-        workspace = project(tmp_path, postgres.url(shop, user="loader"), "Sales.Orders")
-        (outcome,) = workspace.run("full", spark=spark).streams
-        assert '`GRANT SELECT ON "Sales"."Orders" TO loader`' in outcome.error.hint
+def refusal(workspace: Workspace, stream: str) -> TidegateError:
+    """What the plan of a stream stops with."""
+    with workspace.project() as project:
+        found = project.plan(stream)[stream].error
+    assert found is not None
+    return found
 
 
-@pytest.mark.postgres
-class TestSlot:
-    """A replication slot, read with a login that owns nothing."""
-
-    SLOT = "tidegate_orders"
-
-    @pytest.fixture
-    def shop(self, postgres):
-        name = postgres.create_database().rpartition("/")[2]
-        with postgres.connect(name) as admin:
-            admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
-            admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
-            admin.execute("INSERT INTO orders SELECT n, n FROM generate_series(1, 3) n")
-        yield name
-        with postgres.connect(name) as admin:
-            admin.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+@pytest.fixture
+def shop(postgres: PostgresServer) -> Iterator[str]:
+    """A database of PostgreSQL in which a new login may do nothing."""
+    name = postgres.create_database().rpartition("/")[2]
+    with postgres.connect(name) as admin:
+        admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        admin.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
+        admin.execute(
+            "CREATE TABLE orders (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, amount int, "
+            "updated_at timestamptz NOT NULL DEFAULT now())"
+        )
+        admin.execute("INSERT INTO orders (amount) SELECT n FROM generate_series(1, 3) n")
+    yield name
+    with postgres.connect(name) as admin:
+        admin.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+        if admin.execute("SELECT 1 FROM pg_roles WHERE rolname = 'loader'").fetchone():
             admin.execute("DROP OWNED BY loader")
             admin.execute("DROP ROLE loader")
-        postgres.drop_database(name)
+    postgres.drop_database(name)
 
-    def project(self, folder, postgres, shop):
-        workspace = Workspace(folder=folder)
-        source = {"connection": "shop", "slot": self.SLOT, "table": "public.orders"}
-        stream = {"source": source, "target": "lake.shop.orders", "key": ["id"], "strategy": "cdc", "write": "merge"}
-        workspace.write({"orders": stream}, connections={"shop": {"url": postgres.url(shop, user="loader")}})
-        return workspace
 
-    def test_they_are_enough(self, shop, postgres, spark, tmp_path):
-        with postgres.connect(shop) as admin:
-            for statement in documented("change_log.md", shop=shop):
-                admin.execute(statement)
-        workspace = self.project(tmp_path, postgres, shop)
-        assert workspace.run(spark=spark).exit_code == 0
-        with postgres.connect(shop) as admin:
-            admin.execute("SET synchronous_commit = on")  # a log is read as far as it is on disk
-            admin.execute("INSERT INTO orders VALUES (4, 4)")
-            admin.execute("UPDATE orders SET amount = 20 WHERE id = 2")
-            admin.execute("DELETE FROM orders WHERE id = 3")
-        report = workspace.run(spark=spark)
-        assert report.exit_code == 0, report.streams[0].error
-        assert [tuple(row.values())[:2] for row in workspace.rows("shop.orders")] == [(1, 1), (2, 20), (4, 4)]
-        with workspace.project(spark) as opened:
-            assert opened.verify(level="rows").ok
-        listed = workspace.cli("slot", "list", "--json")
-        assert f'"name": "{self.SLOT}"' in listed.stdout, listed.stderr
-        dropped = workspace.cli("slot", "drop", self.SLOT, "--yes")
-        assert dropped.returncode == 0, dropped.stderr
+def grant(postgres: PostgresServer, shop: str, *statements: str) -> str:
+    """The URL of the login."""
+    with postgres.connect(shop) as admin:
+        for statement in statements:
+            admin.execute(statement)
+    return postgres.url(shop, user="loader")
 
-    @pytest.mark.parametrize(
-        ("missing", "words", "statement"),
-        [
-            (" REPLICATION", "may not use replication slots", "ALTER ROLE loader REPLICATION"),
-            ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
-            ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
-            (
-                "CREATE PUBLICATION",
-                "may not publish",
-                'CREATE PUBLICATION "tidegate_orders" FOR TABLE "public"."orders" WITH (publish',
-            ),
-        ],
+
+@pytest.mark.spark
+@pytest.mark.postgres
+def test_those_of_postgresql_are_enough(shop: str, postgres: PostgresServer, spark, tmp_path: Path) -> None:
+    url = grant(postgres, shop, *documented("database.md", shop))
+    with psycopg.connect(postgres.url(shop), autocommit=True) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT 1")
+
+        def change() -> None:
+            with postgres.connect(shop) as admin:
+                admin.execute("INSERT INTO orders (amount) VALUES (4)")
+            other.execute("COMMIT")
+
+        load(by_each(STRATEGIES, tmp_path, url, table="public.orders"), spark, change)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("missing", "words", "needed"),
+    [
+        ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
+        ("GRANT CONNECT", "does not let the login into database", "GRANT CONNECT ON DATABASE {shop} TO …"),
+        ("GRANT USAGE", "permission denied for schema public", "GRANT USAGE ON SCHEMA public TO loader"),
+        ("GRANT pg_read_all_stats", "is hidden", "GRANT pg_read_all_stats TO loader"),
+    ],
+)
+def test_one_of_postgresql_that_is_missing_is_named(shop, postgres, tmp_path, missing, words, needed) -> None:
+    url = grant(postgres, shop, *documented("database.md", shop, missing))
+    with psycopg.connect(postgres.url(shop), autocommit=True) as other:
+        other.execute("BEGIN")
+        other.execute("INSERT INTO orders (amount) VALUES (9)")
+        error = refusal(by_each(STRATEGIES, tmp_path, url, table="public.orders"), "watermark")
+    assert words in error.message
+    assert f"`{needed.format(shop=shop)}`" in error.hint
+
+
+@pytest.mark.postgres
+def test_a_grant_names_the_schema(shop: str, postgres: PostgresServer, tmp_path: Path) -> None:
+    """Also of a name that must be quoted, and that another schema has as well."""
+    made = ('CREATE SCHEMA "Sales"', 'CREATE TABLE "Sales"."Orders" (id int)', 'CREATE TABLE "Orders" (id int)')
+    granted = ('GRANT USAGE ON SCHEMA "Sales" TO loader', 'GRANT SELECT ON "Orders" TO loader')
+    url = grant(postgres, shop, *made, *documented("database.md", shop), *granted)
+    error = refusal(by_each(STRATEGIES, tmp_path, url, table="Sales.Orders"), "full")
+    assert '`GRANT SELECT ON "Sales"."Orders" TO loader`' in error.hint
+
+
+def followed(folder: Path, url: str) -> Workspace:
+    """A project that follows a slot."""
+    return by_each({"cdc": ("cdc", "merge")}, folder, url, table="public.orders", log=SLOT)
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+def test_those_of_a_slot_are_enough(shop: str, postgres: PostgresServer, spark, tmp_path: Path) -> None:
+    workspace = followed(tmp_path, grant(postgres, shop, *documented("change_log.md", shop)))
+    assert workspace.run(spark=spark).exit_code == 0
+    with postgres.connect(shop) as admin:
+        admin.execute("SET synchronous_commit = on")  # a log is read as far as it is on disk
+        admin.execute("INSERT INTO orders (id, amount) VALUES (4, 4)")
+        admin.execute("UPDATE orders SET amount = 20 WHERE id = 2")
+        admin.execute("DELETE FROM orders WHERE id = 3")
+    report = workspace.run(spark=spark)
+    assert report.exit_code == 0, report.streams[0].error
+    assert [tuple(row.values())[:2] for row in workspace.rows("shop.cdc")] == [(1, 1), (2, 20), (4, 4)]
+    listed = workspace.cli("slot", "list", "--json")
+    assert f'"name": "{SLOT}"' in listed.stdout, listed.stderr
+    dropped = workspace.cli("slot", "drop", SLOT, "--yes")
+    assert dropped.returncode == 0, dropped.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("missing", "words", "needed"),
+    [
+        (" REPLICATION", "may not use replication slots", "ALTER ROLE loader REPLICATION"),
+        ("GRANT SELECT", "permission denied for table orders", "GRANT SELECT ON public.orders TO loader"),
+        (
+            "CREATE PUBLICATION",
+            "may not publish",
+            'CREATE PUBLICATION "tidegate_orders" FOR TABLE "public"."orders" WITH (publish',
+        ),
+    ],
+)
+def test_one_of_a_slot_that_is_missing_is_named(shop, postgres, spark, tmp_path, missing, words, needed) -> None:
+    url = grant(postgres, shop, *documented("change_log.md", shop, missing))
+    (outcome,) = followed(tmp_path, url).run(spark=spark).streams
+    assert words in outcome.error.message
+    assert f"`{needed}" in outcome.error.hint
+
+
+@pytest.fixture
+def maria_shop(mariadb: MariadbServer, maria_database: str) -> Iterator[str]:
+    mariadb.run(
+        "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, amount int, "
+        "updated_at timestamp(6) NOT NULL DEFAULT current_timestamp(6))",
+        "INSERT INTO orders (amount) VALUES (1), (2), (3)",
+        database=maria_database,
     )
-    def test_one_that_is_missing_is_named(self, shop, postgres, spark, tmp_path, missing, words, statement):
-        with postgres.connect(shop) as admin:
-            for each in documented("change_log.md", shop=shop):
-                if not each.startswith(missing):
-                    admin.execute(each.replace(missing, "") if missing.startswith(" ") else each)
-        (outcome,) = self.project(tmp_path, postgres, shop).run(spark=spark).streams
-        assert words in outcome.error.message
-        assert f"`{statement}" in outcome.error.hint
+    yield maria_database
+    mariadb.run("DROP USER IF EXISTS loader@localhost")
 
 
-class TestMariadb:
-    @pytest.fixture
-    def shop(self, mariadb, maria_database):
-        mariadb.run(
-            "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, amount int, "
-            "updated_at timestamp(6) NOT NULL DEFAULT current_timestamp(6))",
-            "INSERT INTO orders (amount) VALUES (1), (2), (3)",
-            database=maria_database,
-        )
-        yield maria_database
-        mariadb.run("DROP USER IF EXISTS loader@localhost")
+def grant_maria(mariadb: MariadbServer, shop: str, missing: str = "nothing") -> str:
+    for statement in documented("mariadb.md", shop, missing):
+        mariadb.run(statement.replace("'…'", f"'{PASSWORD}'").replace("'%'", "localhost"))
+    return mariadb.url(shop, user="loader", password=PASSWORD)
 
-    def granted(self, mariadb, shop, missing="nothing"):
-        for statement in documented("mariadb.md", shop=shop):
-            if not statement.startswith(missing):
-                mariadb.run(statement.replace("'…'", f"'{PASSWORD}'").replace("'%'", "localhost"))
-        return mariadb.url(shop, user="loader", password=PASSWORD)
 
-    def test_they_are_enough(self, shop, mariadb, spark, tmp_path):
-        with mariadb.connect(shop) as other:
-            other.query("START TRANSACTION")
-            other.query("SELECT 1 FROM orders")
+@pytest.mark.spark
+def test_those_of_mariadb_are_enough(maria_shop: str, mariadb: MariadbServer, spark, tmp_path: Path) -> None:
+    with mariadb.connect(maria_shop) as other:
+        other.query("START TRANSACTION")
+        other.query("SELECT 1 FROM orders")
 
-            def change():
-                mariadb.run("INSERT INTO orders (amount) VALUES (4)", database=shop)
-                other.query("COMMIT")
+        def change() -> None:
+            mariadb.run("INSERT INTO orders (amount) VALUES (4)", database=maria_shop)
+            other.query("COMMIT")
 
-            load(project(tmp_path, self.granted(mariadb, shop)), spark, change)
+        load(by_each(STRATEGIES, tmp_path, grant_maria(mariadb, maria_shop), table="orders"), spark, change)
 
-    @pytest.mark.parametrize(
-        ("missing", "words", "grant"),
-        [
-            ("GRANT SELECT", "SELECT command denied|may not use it", "GRANT SELECT ON `?{shop}`?.`?orders`? TO"),
-            ("GRANT PROCESS", "may not see", "GRANT PROCESS ON \\*\\.\\* TO"),
-        ],
-    )
-    def test_one_that_is_missing_is_named(self, shop, mariadb, spark, tmp_path, missing, words, grant):
-        url = self.granted(mariadb, shop, missing)
-        if missing == "GRANT SELECT":  # of another table, so that the database is there for it
-            mariadb.run("CREATE TABLE others (id int)", "GRANT SELECT ON others TO loader@localhost", database=shop)
-        report = project(tmp_path, url).run("watermark", spark=spark)
-        (outcome,) = report.streams
-        assert re.search(words, outcome.error.message)
-        assert re.search(grant.format(shop=shop), outcome.error.hint), outcome.error.hint
+
+@pytest.mark.parametrize(
+    ("missing", "words", "needed"),
+    [
+        ("GRANT SELECT", "SELECT command denied|may not use it", "GRANT SELECT ON `?{shop}`?.`?orders`? TO"),
+        ("GRANT PROCESS", "may not see", "GRANT PROCESS ON \\*\\.\\* TO"),
+    ],
+)
+def test_one_of_mariadb_that_is_missing_is_named(maria_shop, mariadb, tmp_path, missing, words, needed) -> None:
+    url = grant_maria(mariadb, maria_shop, missing)
+    if missing == "GRANT SELECT":  # of another table, so that the database is there for it
+        other = ("CREATE TABLE others (id int)", "GRANT SELECT ON others TO loader@localhost")
+        mariadb.run(*other, database=maria_shop)
+    error = refusal(by_each(STRATEGIES, tmp_path, url, table="orders"), "watermark")
+    assert re.search(words, error.message)
+    assert re.search(needed.format(shop=maria_shop), error.hint), error.hint

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-import psycopg
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
+from integration.source.places import Place, at
 from tidegate.core.bucketing import Buckets
-from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Keys
-from tidegate.errors import SchemaRefused, TidegateError
-from tidegate.sources.database import Database
+from tidegate.errors import TidegateError
 from tidegate.sources.database.probe import DatabaseProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from support.mariadb import MariadbServer
 
 pytest_plugins = ["support.mariadb"]
 
@@ -44,8 +35,8 @@ WIDE = ("-9223372036854775808", "-1", "0", "9223372036854775807")
 EXACT = ("-99999999999999.9999", "-0.0001", "0", "1.5", "99999999999999.9999")
 
 
-def quoted(values: Sequence[str], cast: str = "") -> tuple[str, ...]:
-    return tuple(f"'{value}'{cast}" for value in values)
+def quoted(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"'{value}'" for value in values)
 
 
 POSTGRESQL: Values = {
@@ -111,7 +102,7 @@ DUCKDB: Values = {
     "timestamp": quoted(MOMENTS),
     "timestamp_s": quoted(("1969-12-31 23:59:59", "2025-03-30 02:30:00")),
     "timestamp_ns": quoted(("1969-12-31 23:59:59.999999", "2025-03-30 02:30:00")),
-    "timestamptz": quoted(MOMENTS, "::timestamptz"),
+    "timestamptz": tuple(f"'{moment}+00'" for moment in MOMENTS),
     "blob": (r"'\x00\xFF'", "''", "'a'"),
     "enum('sad', 'ok')": quoted(("sad", "ok")),
 }
@@ -148,29 +139,33 @@ def statements(values: Values) -> list[str]:
     return [f"CREATE TABLE t ({columns})", *(f"INSERT INTO t VALUES ({row})" for row in rows)]
 
 
-def must_be_found(source: Database, values: Values, spark: SparkSession) -> None:
-    """By each column alone, and by all of them together, every row is found by its own key and by no other.
+VALUES = {"sqlite": SQLITE, "duckdb": DUCKDB, "mariadb": MARIADB, "postgresql": POSTGRESQL}
 
-    Spark reads them, too, whatever it thinks of the column's type.
-    """
+
+@pytest.mark.spark
+@at(*VALUES)
+def test_every_row_is_found_by_its_key_and_by_no_other(place: Place, spark: SparkSession) -> None:
+    """By each column alone, and by all of them together; by these Spark reads, whatever it thinks of their types."""
+    values = VALUES[place.kind]
+    place.run(*(PREPARED if place.kind == "postgresql" else ()), *statements(values))
+    source, names = place.source("t"), tuple(f"k{number}" for number in range(len(values)))
     wrong: dict[str, str] = {}
-    names = tuple(f"k{number}" for number in range(len(values)))
     for name, kind in zip(names, values, strict=True):
         with source.probe() as probe:
             try:
-                keys = must_be_found_by(probe, name, len(values[kind]))
-                part = Keys(columns=(name,), values=tuple(set(keys)))
-                assert source.read(spark, probe, (part,), probe.schema()).count() == len(keys)
-            except (AssertionError, TidegateError, PySparkException, Py4JError) as error:
+                must_be_found_by(probe, name, len(values[kind]))
+            except (AssertionError, TidegateError) as error:
                 wrong[kind] = f"{type(error).__name__}: {error}"
-    assert not wrong, "\n".join(f"{kind}: {error}" for kind, error in wrong.items())
+    assert wrong == {}
     with source.probe() as probe:
         every = [row.key for row in probe.digests(Everything(), names, Buckets(count=1, keys=True))]
         assert [probe.count(Keys(columns=names, values=(key,))) for key in every] == [1] * len(every)
-        assert probe.count(Keys(columns=names, values=tuple(every))) == len(every)
+        part = Keys(columns=names, values=tuple(every))
+        assert probe.count(part) == len(every)
+        assert source.read(spark, probe, (part,), probe.schema()).count() == len(every)
 
 
-def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> list[tuple[str | None, ...]]:
+def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> None:
     keys = [row.key for row in probe.digests(Everything(), (name,), Buckets(count=1, keys=True))]
     assert len(set(keys)) == distinct, keys
     found = {key: probe.count(Keys(columns=(name,), values=(key,))) for key in keys}
@@ -179,57 +174,3 @@ def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> list[tup
     assert probe.count(Keys(columns=(name,), values=())) == 0
     bounds = probe.key_bounds(Everything(), name)
     assert bounds is None or {bounds.low, bounds.high} <= {text for (text,) in keys}
-    return keys
-
-
-@pytest.mark.spark
-def test_sqlite(tmp_path: Path, spark: SparkSession) -> None:
-    file = tmp_path / "shop.db"
-    with sqlite3.connect(file) as connection:
-        for statement in statements(SQLITE):
-            connection.execute(statement)
-    connection.close()
-    must_be_found(Database(connection=Connection(name="file", url=f"sqlite:///{file}"), table="t"), SQLITE, spark)
-
-
-@pytest.mark.spark
-def test_duckdb(tmp_path: Path, spark: SparkSession) -> None:
-    file = tmp_path / "shop.duckdb"
-    with duckdb.connect(str(file)) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        for statement in statements(DUCKDB):
-            connection.execute(statement)
-    must_be_found(Database(connection=Connection(name="file", url=f"duckdb:///{file}"), table="t"), DUCKDB, spark)
-
-
-@pytest.mark.spark
-@pytest.mark.postgres
-def test_postgresql(pg_url: str, spark: SparkSession) -> None:
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        for statement in (*PREPARED, *statements(POSTGRESQL)):
-            connection.execute(statement)
-    must_be_found(Database(connection=Connection(name="server", url=pg_url), table="public.t"), POSTGRESQL, spark)
-
-
-@pytest.mark.spark
-def test_mariadb(mariadb: MariadbServer, maria_database: str, spark: SparkSession) -> None:
-    mariadb.run(*statements(MARIADB), database=maria_database)
-    must_be_found(
-        Database(connection=Connection(name="server", url=mariadb.url(maria_database)), table="t"), MARIADB, spark
-    )
-
-
-@pytest.mark.postgres
-def test_what_postgresql_refuses_first_is_what_people_read(pg_url: str) -> None:
-    """Later statements of a transaction that has failed are refused for that alone, which says nothing."""
-    with psycopg.connect(pg_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id integer PRIMARY KEY, at date)")
-        connection.execute("INSERT INTO t VALUES (1, 'infinity')")
-    source = Database(connection=Connection(name="server", url=pg_url), table="public.t")
-    with source.probe() as probe:
-        with pytest.raises(SchemaRefused, match="column 'at' holds a value that does not fit date") as first:
-            probe.fingerprint(Everything())
-        for ask in (lambda: probe.count(Everything()), lambda: probe.stats(Keys(columns=("id",), values=(("1",),)))):
-            with pytest.raises(SchemaRefused) as later:
-                ask()
-            assert (later.value.message, later.value.hint) == (first.value.message, first.value.hint)

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from support.postgres import PostgresServer
-from support.workspace import Workspace
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything
 from tidegate.errors import SourceError
@@ -86,24 +85,18 @@ def test_what_a_policy_would_cut_is_refused(postgres: PostgresServer, shop: str,
     assert "`ALTER ROLE reader BYPASSRLS`" in refused.value.hint
 
 
-@pytest.mark.parametrize("user", ["postgres", "keeper", "auditor"])
-def test_who_sees_every_row_is_not_affected(postgres: PostgresServer, shop: str, user: str) -> None:
+def test_who_sees_every_row_is_not_affected(postgres: PostgresServer, shop: str) -> None:
+    """A view of the owner has the same rows for everybody."""
     alter(postgres, shop, "ENABLE ROW LEVEL SECURITY")
-    assert rows(postgres.url(shop, user=user), table="orders") == ROWS
-
-
-def test_an_owner_is_refused_where_the_policies_are_forced(postgres: PostgresServer, shop: str) -> None:
-    alter(postgres, shop, "ENABLE ROW LEVEL SECURITY", "FORCE ROW LEVEL SECURITY")
+    for user, table, expected in (
+        *((user, "orders", ROWS) for user in ("postgres", "keeper", "auditor")),
+        ("reader", "all_orders", ROWS),
+        ("reader", "some_orders", SEEN),
+    ):
+        assert rows(postgres.url(shop, user=user), table=table) == expected, user
+    alter(postgres, shop, "FORCE ROW LEVEL SECURITY")
     with pytest.raises(SourceError, match="row-level security"):
         rows(postgres.url(shop, user="keeper"), table="orders")
-
-
-@pytest.mark.parametrize(("view", "expected"), [("all_orders", ROWS), ("some_orders", SEEN)])
-def test_a_view_of_the_owner_has_the_same_rows_for_everybody(
-    postgres: PostgresServer, shop: str, view: str, expected: int
-) -> None:
-    alter(postgres, shop, "ENABLE ROW LEVEL SECURITY")
-    assert rows(postgres.url(shop, user="reader"), table=view) == expected
 
 
 def test_connections_of_spark_are_refused_as_well(postgres: PostgresServer, shop: str) -> None:
@@ -111,20 +104,3 @@ def test_connections_of_spark_are_refused_as_well(postgres: PostgresServer, shop
     assert rows_of_a_part(postgres.url(shop, user="auditor")) == ROWS
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         rows_of_a_part(postgres.url(shop, user="reader"))
-
-
-@pytest.mark.parametrize("strategy", ["full", "smart"])
-def test_the_plan_says_so(postgres: PostgresServer, shop: str, tmp_path, strategy: str) -> None:
-    alter(postgres, shop, "ENABLE ROW LEVEL SECURITY")
-    workspace = Workspace(folder=tmp_path)
-    stream = {
-        "source": {"connection": "shop", "table": "public.orders"},
-        "target": "lake.shop.orders",
-        "key": ["id"],
-        "strategy": strategy,
-        "write": "merge" if strategy == "smart" else "replace",
-    }
-    workspace.write({"orders": stream}, connections={"shop": {"url": postgres.url(shop, user="reader")}})
-    done = workspace.cli("plan")
-    assert done.returncode
-    assert "would read a part of the rows" in done.stdout + done.stderr

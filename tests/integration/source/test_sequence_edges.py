@@ -6,6 +6,7 @@ import threading
 import time
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from integration.source.loading import Careful, Shop, safe_sequence_bound, shop_of
@@ -16,6 +17,16 @@ from tidegate.strategies.sequence import Sequence
 
 pytestmark = pytest.mark.postgres
 INSERT = "INSERT INTO orders (name) VALUES (%s)"
+
+
+def loaded(shop: Shop, rows: int, url: str = "") -> tuple[psycopg.Connection, Careful]:
+    """A session of an administrator, and a loader that has loaded so many rows."""
+    admin = shop.session()
+    admin.execute(f"INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, {rows})")
+    loader = Careful(url=url or shop.url, strategy=Sequence(column="id"))
+    loader.load()
+    assert loader.rows == shop.rows()
+    return admin, loader
 
 
 def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
@@ -36,11 +47,7 @@ def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
     ],
 )
 def test_numbers_that_were_set_back_stop_a_sequence(shop: Shop, changes: tuple[str, ...]) -> None:
-    admin = shop.session()
-    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
-    loader = Careful(url=shop.url, strategy=Sequence(column="id"))
-    loader.load()
-    assert loader.rows == shop.rows()
+    admin, loader = loaded(shop, 3)
     for change in changes:
         admin.execute(change)
     with pytest.raises(HistoryGone, match="numbers were set back") as stopped:
@@ -50,10 +57,7 @@ def test_numbers_that_were_set_back_stop_a_sequence(shop: Shop, changes: tuple[s
 
 def test_numbers_above_the_sequence_stop_it(shop: Shop) -> None:
     """Rows that the sequence numbers later would lie below the position."""
-    admin = shop.session()
-    admin.execute("INSERT INTO orders (name) VALUES ('own')")
-    loader = Careful(url=shop.url, strategy=Sequence(column="id"))
-    loader.load()
+    admin, loader = loaded(shop, 1)
     admin.execute("INSERT INTO orders (id, name) VALUES (10, 'restored')")
     loader.load()
     assert "greatest id is 10, and the last number that the source has generated is 1" in loader.stopped
@@ -65,10 +69,8 @@ def test_numbers_above_the_sequence_stop_it(shop: Shop) -> None:
 
 def test_deleted_newest_rows_stop_no_sequence(shop: Shop, reader: str) -> None:
     """A login that may not read the sequence is told so, for it cannot tell the two apart."""
-    admin = shop.session()
-    admin.execute("INSERT INTO orders (name) SELECT 'old' FROM generate_series(1, 3)")
-    loader = Careful(url=reader, strategy=Sequence(column="id"))
-    loader.load()
+    shop.session().execute("GRANT SELECT ON orders TO reader")
+    admin, loader = loaded(shop, 3, reader)
     for change in ("DELETE FROM orders WHERE id > 1", "DELETE FROM orders", "INSERT INTO orders (name) VALUES ('new')"):
         admin.execute(change)
         if change.endswith("> 1"):
@@ -79,49 +81,36 @@ def test_deleted_newest_rows_stop_no_sequence(shop: Shop, reader: str) -> None:
     assert set(loader.rows) == {1, 2, 3, 4}
 
 
-def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
-    writer = shop.session(application_name="import")
-    writer.execute("BEGIN")
-    writer.execute(INSERT, ["open"])
+@pytest.fixture
+def writer(shop: Shop) -> psycopg.Connection:
+    """A session whose transaction has number 1 and is open; number 2 is committed."""
+    session = shop.session(application_name="import")
+    session.execute("BEGIN")
+    session.execute(INSERT, ["open"])
     shop.session().execute(INSERT, ["closed"])
+    return session
+
+
+def test_sequence_edge_waits_for_exactly_those_who_write(shop: Shop, writer) -> None:
+    """And names them while they do."""
     edge = safe_sequence_bound(shop.url, wait=timedelta(milliseconds=100))
     assert edge.upto is None
     assert f"pid {writer.info.backend_pid} (import)" in edge.held_by[0]
+    follower, found = shop.session(), []
+    asking = threading.Thread(target=lambda: found.append(safe_sequence_bound(shop.url, wait=timedelta(seconds=60))))
+    asking.start()
+    asked = "SELECT FROM pg_stat_activity WHERE query LIKE '%RowExclusiveLock%' AND pid <> pg_backend_pid()"
+    while asking.is_alive() and not follower.execute(asked).fetchall():
+        time.sleep(0.02)
+    follower.execute("BEGIN")
+    follower.execute(INSERT, ["later"])  # a new writer, whom nobody has to wait for
+    writer.execute("COMMIT")
+    asking.join()
+    assert found == [SafeBound(upto="2", generated=3)]
 
 
-def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
-    writer = shop.session()
-    writer.execute("BEGIN")
-    writer.execute(INSERT, ["open"])
-    shop.session().execute(INSERT, ["closed"])
-    follower = shop.session()
-
-    def end() -> None:
-        time.sleep(1)  # by then the bound was asked for, also where everything is slow
-        follower.execute("BEGIN")
-        follower.execute(INSERT, ["later"])  # a new writer, whom nobody has to wait for
-        writer.execute("COMMIT")
-
-    ending = threading.Thread(target=end)
-    ending.start()
-    began = time.monotonic()
-    edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
-    ending.join()
-    assert edge == SafeBound(upto="2", generated=3)
-    assert time.monotonic() - began < 10
-
-
-def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Shop) -> None:
-    writer = shop.session()
-    writer.execute("BEGIN")
-    writer.execute(INSERT, ["open"])
-    shop.session().execute(INSERT, ["closed"])
-
-    def prepare() -> None:
-        time.sleep(0.2)
-        writer.execute("PREPARE TRANSACTION 'two phases'")
-
-    preparing = threading.Thread(target=prepare)
+def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Shop, writer) -> None:
+    preparing = threading.Timer(0.2, writer.execute, ["PREPARE TRANSACTION 'two phases'"])
     preparing.start()
     try:
         edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=1))
@@ -153,25 +142,17 @@ def test_writer_of_a_partition_holds_the_edge_of_the_table(pg_url: str) -> None:
         assert safe_sequence_bound(pg_url).held_by
 
 
-@pytest.mark.parametrize(
-    ("sequence", "word"),
-    [("CACHE 20", "CACHE 20"), ("INCREMENT -1", "INCREMENT -1"), ("MAXVALUE 9 CYCLE", "CYCLE")],
-)
-def test_sequence_that_does_not_grow_with_time_is_refused(pg_url: str, sequence: str, word: str) -> None:
-    with (
-        shop_of(pg_url, f"CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY ({sequence}))"),
-        pytest.raises(EdgeUnknown, match=word),
-    ):
-        safe_sequence_bound(pg_url)
-
-
-def test_cached_sequence_behind_a_default_is_refused(pg_url: str) -> None:
-    statements = ("CREATE SEQUENCE s CACHE 5", "CREATE TABLE orders (id bigint DEFAULT nextval('s'))")
-    with shop_of(pg_url, *statements), pytest.raises(EdgeUnknown, match="CACHE 5"):
-        safe_sequence_bound(pg_url)
-
-
-def test_numbers_of_an_application_are_refused(pg_url: str) -> None:
-    with shop_of(pg_url, "CREATE TABLE orders (id bigint)"), pytest.raises(EdgeUnknown, match="no sequence"):
-        safe_sequence_bound(pg_url)
+def test_sequences_that_do_not_grow_with_time_are_refused(pg_url: str) -> None:
+    identity = "id bigint GENERATED BY DEFAULT AS IDENTITY"
+    cases = {
+        f"{identity} (CACHE 20)": "CACHE 20",
+        f"{identity} (INCREMENT -1)": "INCREMENT -1",
+        f"{identity} (MAXVALUE 9 CYCLE)": "CYCLE",
+        "id bigint DEFAULT nextval('s')": "CACHE 5",
+        "id bigint": "no sequence",
+    }
+    for column, word in cases.items():
+        made = ("DROP TABLE IF EXISTS orders", "DROP SEQUENCE IF EXISTS s", "CREATE SEQUENCE s CACHE 5")
+        with shop_of(pg_url, *made, f"CREATE TABLE orders ({column})"), pytest.raises(EdgeUnknown, match=word):
+            safe_sequence_bound(pg_url)
     assert Sequence(column="id", clock=Clock.APPLICATION).problems()

@@ -3,17 +3,15 @@
 import http.server
 import json
 import re
-import subprocess
-import sys
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyarrow.fs import FileSystem
 
 from support.http_server import serving
-from support.kills import environment
 from support.network import CutReply, between
 from support.object_store import REGION
 from support.workspace import SqliteShop, Workspace
@@ -89,11 +87,12 @@ def commit_of(version):
     return re.compile(rb"PUT \S*_delta_log/%020d\.json" % version)
 
 
-def test_the_commit_of_another_writer_is_not_replaced(tmp_path, store, shop):
-    """delta-rs commits the very version that the load is about to put, after Spark saw that it was free."""
+def test_no_commit_is_lost_or_made_twice(tmp_path, store, shop):
     with between(server_port(store)) as network:
-        project = workspace(tmp_path / "p", shop, store, network.port)
-        assert run(project)[0]["error"] is None
+        projects = [workspace(tmp_path / name, shop, store, network.port) for name in "ab"]
+        assert run(projects[0])[0]["error"] is None
+
+        # delta-rs commits the very version that the load is about to put, after Spark saw that it was free.
         shop.sql("insert into numbers values (3, 'c')")
         mine, met = commit_of(table(store).version() + 1), []
 
@@ -103,20 +102,23 @@ def test_the_commit_of_another_writer_is_not_replaced(tmp_path, store, shop):
             return sent.data
 
         network.fault = deleted_before
-        told, done = run(project)
+        told, done = run(projects[0])
         assert met, done.stderr
+        assert (told["error"], ids(store)) == (None, [2, 3])
+
+        # The reply is lost: Hadoop asks again, is told that the version exists, and finds that it is its own.
+        shop.sql("insert into numbers values (4, 'd')")
+        before = table(store).version()
+        network.fault = CutReply(request=f"_delta_log/{before + 1:020}.json HTTP".encode(), reply=b"HTTP/1.1 200")
+        told, done = run(projects[0])
+        assert network.fault.lost == 1, done.stderr
         assert told["error"] is None, told
-        assert ids(store) == [2, 3]
-        assert run(project)[0]["outcome"] == "unchanged"
+        assert "attempt 2" not in done.stderr
+        assert (ids(store), table(store).version()) == ([2, 3, 4], before + 1)
 
-
-def test_two_sparks_that_commit_at_once(tmp_path, store, shop):
-    """Both hold the same number of the same stream, each with a registry of its own, and meet before the store."""
-    with between(server_port(store)) as network:
-        projects = [workspace(tmp_path / name, shop, store, network.port) for name in "ab"]
-        assert run(projects[0])[0]["error"] is None
-        shop.sql("insert into numbers values (3, 'c'), (4, 'd')")
-        mine, both = commit_of(table(store).version() + 1), threading.Barrier(2, timeout=120)
+        # Two Sparks hold the same number of the same stream, with registries of their own, and meet before the store.
+        shop.sql("insert into numbers values (5, 'e'), (6, 'f')")
+        mine, both = commit_of(before + 2), threading.Barrier(2, timeout=120)
 
         def meeting(sent):
             if sent.to_server and mine.search(sent.data) and not both.broken:
@@ -124,53 +126,15 @@ def test_two_sparks_that_commit_at_once(tmp_path, store, shop):
             return sent.data
 
         network.fault = meeting
-        with ThreadedRuns(projects) as runs:
-            told = runs.answers()
+        with ThreadPoolExecutor(2) as pool:
+            told = [each[0] for each in pool.map(run, projects)]
         assert not both.broken
-        assert ids(store) == [1, 2, 3, 4]
+        assert ids(store) == [2, 3, 4, 5, 6]
         assert {each["error"]["code"] for each in told if each["error"]} <= {"position_moved"}
         assert [each["outcome"] for each in told].count("loaded") == 1, "one of the two was lost, and said otherwise"
         network.restore()
-        for project in projects:
-            told, done = run(project)
-            assert told["error"] is None, done.stderr
-        assert ids(store) == [1, 2, 3, 4]
-
-
-class ThreadedRuns:
-    """`tidegate run` of several projects at once."""
-
-    def __init__(self, projects):
-        self.projects = projects
-
-    def __enter__(self):
-        command = [sys.executable, "-m", "tidegate", "run", "--json", "--project"]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
-        self.processes = [subprocess.Popen([*command, str(each.folder)], **options) for each in self.projects]
-        return self
-
-    def answers(self):
-        said = [process.communicate(timeout=240) for process in self.processes]
-        return [json.loads(out)["streams"][0] for out, _ in said]
-
-    def __exit__(self, *error):
-        for process in self.processes:
-            process.kill()
-
-
-def test_the_reply_to_a_commit_is_lost(tmp_path, store, shop):
-    """Hadoop asks again, is told that the version exists, and finds that it is its own."""
-    with between(server_port(store)) as network:
-        project = workspace(tmp_path / "p", shop, store, network.port)
-        assert run(project)[0]["error"] is None
-        shop.sql("insert into numbers values (3, 'c')")
-        before = table(store).version()
-        network.fault = CutReply(request=f"_delta_log/{before + 1:020}.json HTTP".encode(), reply=b"HTTP/1.1 200")
-        told, done = run(project)
-        assert network.fault.lost == 1, done.stderr
-        assert told["error"] is None, told
-        assert "attempt 2" not in done.stderr
-        assert (ids(store), table(store).version()) == ([1, 2, 3], before + 1)
+        assert [run(project)[0]["error"] for project in projects] == [None, None]
+        assert ids(store) == [2, 3, 4, 5, 6]
 
 
 def test_a_first_load_that_was_killed_before_its_first_commit_is_done_again(tmp_path, shop, store):

@@ -46,17 +46,17 @@ def put(store, name, *rows):
         file.write("\n".join(["id,v", *rows]) + "\n")
 
 
-def iceberg_rows(workspace, store):
+def iceberg_rows(workspace, store, table):
     catalog = SqlCatalog(
         "lake",
         uri=f"sqlite:///{workspace.folder / '.tidegate' / 'catalog.db'}",
         **{"s3.endpoint": store.endpoint, "s3.access-key-id": ACCESS, "s3.secret-access-key": SECRET},
     )
-    rows = catalog.load_table(("shop", "events")).scan().to_arrow().to_pylist()
+    rows = catalog.load_table(("shop", table)).scan().to_arrow().to_pylist()
     return sorted((row["id"], row["v"], row["file"]) for row in rows)
 
 
-def delta_rows(store, location="s3://lakehouse/delta/shop/copies"):
+def delta_rows(store, location="s3://finance/copies"):
     options = {"AWS_ENDPOINT_URL": store.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION}
     table = DeltaTable(location, storage_options=options)
     found = QueryBuilder().register("t", table).execute("SELECT id, v, file FROM t").read_all()
@@ -65,63 +65,51 @@ def delta_rows(store, location="s3://lakehouse/delta/shop/copies"):
 
 @pytest.fixture
 def buckets(s3):
-    made = [s3.bucket(name) for name in ("landing", "lakehouse")]
+    made = [s3.bucket(name) for name in ("landing", "lakehouse", "finance")]
     yield s3
     for bucket in made:
         bucket.rename(bucket.with_name(f"{bucket.name}-{uuid.uuid4().hex}"))
 
 
 def test_files_are_listed_and_read_and_lakes_are_written_in_s3(tmp_path, buckets):
-    workspace = Workspace(folder=tmp_path)
+    """Into the warehouse of the lake, and into a bucket of their own."""
+    workspace, own = Workspace(folder=tmp_path), buckets.folder / "finance"
     spark = {"master": "local[1]", "conf": {**SMALL, **buckets.hadoop}}
-    workspace.write({"events": EVENTS, "copies": COPIES}, connections={}, lakes=lakes(buckets), spark=spark)
+    (own / "other.parquet").write_text("somebody else's")
+    copies = {**COPIES, "target": {"table": "delta.shop.copies", "location": "s3a://finance/copies"}}
+    apart = {**EVENTS, "target": {"table": "lake.shop.apart", "location": "s3://finance/apart"}}
+    streams = {"events": EVENTS, "apart": apart, "copies": copies}
+    workspace.write(streams, connections={}, lakes=lakes(buckets), spark=spark)
     put(buckets, "a.csv", "1,one", "2,two")
     put(buckets, "b c+d%.csv", "3,three")
     with workspace.project() as project:
 
         def run():
             outcomes = project.run().streams
-            assert [outcome.error for outcome in outcomes] == [None, None]
+            assert [outcome.error for outcome in outcomes] == [None] * 3
             return {outcome.stream: (outcome.outcome, outcome.rows_read) for outcome in outcomes}
 
         first = [(1, "one", "a.csv"), (2, "two", "a.csv"), (3, "three", "b c+d%.csv")]
-        assert run() == {"events": (Result.LOADED, 3), "copies": (Result.LOADED, 3)}
-        assert iceberg_rows(workspace, buckets) == delta_rows(buckets) == first
+        assert run() == dict.fromkeys(streams, (Result.LOADED, 3))
+        assert [iceberg_rows(workspace, buckets, name) for name in ("events", "apart")] == [first, first]
+        assert delta_rows(buckets) == first
         # One file comes, one gets another content, and one is written anew as it was.
         put(buckets, "c.csv", "4,four")
         put(buckets, "a.csv", "1,uno")
         put(buckets, "b c+d%.csv", "3,three")
-        assert run() == {"events": (Result.LOADED, 2), "copies": (Result.LOADED, 3)}
+        loaded = (Result.LOADED, 2)
+        assert run() == {"events": loaded, "apart": loaded, "copies": (Result.LOADED, 3)}
+        assert [each.error for each in project.maintain(force=True).streams] == [None] * 3
         second = [(1, "uno", "a.csv"), (3, "three", "b c+d%.csv"), (4, "four", "c.csv")]
-        assert iceberg_rows(workspace, buckets) == delta_rows(buckets) == second
+        assert [iceberg_rows(workspace, buckets, name) for name in ("events", "apart")] == [second, second]
+        assert delta_rows(buckets) == second
+    found = {path.name for path in own.iterdir() if not path.name.startswith(".")}
+    assert found == {"apart", "copies", "other.parquet"}
+    assert {path.name for path in (buckets.folder / "lakehouse").rglob("*")} & {"apart", "copies"} == set()
     with workspace.project() as project:
         report = project.run()
         assert {outcome.outcome for outcome in report.streams} == {Result.UNCHANGED}
         assert not any(outcome.spark_started for outcome in report.streams)
-
-
-def test_tables_lie_in_buckets_of_their_own(tmp_path, buckets):
-    own = buckets.bucket("finance")
-    events = {**EVENTS, "target": {"table": "lake.shop.events", "location": "s3://finance/events"}}
-    copies = {**COPIES, "target": {"table": "delta.shop.copies", "location": "s3a://finance/copies"}}
-    workspace = Workspace(folder=tmp_path)
-    spark = {"master": "local[1]", "conf": {**SMALL, **buckets.hadoop}}
-    workspace.write({"events": events, "copies": copies}, connections={}, lakes=lakes(buckets), spark=spark)
-    put(buckets, "a.csv", "1,one", "2,two")
-    (own / "other.parquet").write_text("somebody else's")
-    with workspace.project() as project:
-        assert [each.error for each in project.run().streams] == [None, None]
-        put(buckets, "b.csv", "3,three")
-        assert [each.error for each in project.run().streams] == [None, None]
-        assert [each.error for each in project.maintain(force=True).streams] == [None, None]
-    rows = [(1, "one", "a.csv"), (2, "two", "a.csv"), (3, "three", "b.csv")]
-    assert iceberg_rows(workspace, buckets) == delta_rows(buckets, "s3://finance/copies") == rows
-    assert sorted(path.name for path in own.iterdir() if not path.name.startswith(".")) == [
-        "copies",
-        "events",
-        "other.parquet",
-    ]
-    assert not list((buckets.folder / "lakehouse").rglob("*.parquet"))
 
 
 def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
@@ -156,7 +144,6 @@ def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
     for stream in refused:
         assert (stream["error"]["code"], stream["spark_started"]) == ("write", False)
         assert "denied access" in stream["error"]["message"]
-        assert stream["seconds"]["total"] < 30, "a login that is refused is refused again, however often it is tried"
     looked = [path for path in (*tmp_path.rglob("*"), *buckets.folder.rglob("*")) if path.is_file()]
     assert not [path for path in looked if leaks(path.read_bytes())]
     assert any(b"SparkListenerApplicationStart" in path.read_bytes() for path in looked)
@@ -180,7 +167,6 @@ def test_a_wrong_login_ends_a_first_load_at_once(tmp_path, buckets, lake, code):
     assert told["error"]["code"] == code, told["error"]
     assert "an object store denied access" in told["error"]["message"]
     assert "environment, profile" in told["error"]["hint"]
-    assert told["seconds"]["total"] < 100, "most of it is the start of Spark"
     assert not leaks((done.stdout + done.stderr).encode())
 
 

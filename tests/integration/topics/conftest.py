@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,8 @@ from tidegate.spark.session import Sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from support.postgres import PostgresServer
 
 FIELDS = [
     {"type": "int32", "optional": False, "field": "id"},
@@ -60,6 +64,26 @@ def event(
     payload = {**rows, "op": op, "source": source, "transaction": None}
     key = None if row is None else {"payload": {"id": row["id"]}}
     return key, payload if schema is None else {"schema": schema, "payload": payload}
+
+
+def until(done: Callable[[], object], what: str, *, seconds: float = 120) -> None:
+    """Waits for something that comes by itself, or as often as it is asked for."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.3)
+
+
+def drop_slot(postgres: PostgresServer, name: str) -> None:
+    """Waits for a connector that has stopped to let its slot go, and drops it."""
+    slots = "FROM pg_replication_slots WHERE slot_name = %s"
+
+    def gone() -> bool:
+        admin.execute(f"SELECT pg_drop_replication_slot(slot_name) {slots} AND NOT active", (name,))
+        return admin.execute(f"SELECT 1 {slots}", (name,)).fetchone() is None
+
+    with postgres.connect() as admin:
+        until(gone, f"slot {name} stays in use", seconds=30)
 
 
 @dataclass(kw_only=True)

@@ -74,7 +74,6 @@ def test_a_compacted_topic_is_refused(kafka):
     assert kafka_client.Brokers(Connection(name="events", kafka=kafka.bootstrap)).topic("none") is None
 
 
-@pytest.mark.slow
 def test_nobody_answers():
     silent = Connection(name="silent", kafka="127.0.0.1:9", options={"sasl.password": "hidden-1"})
     with pytest.raises(SourceUnavailable, match="connection 'silent' does not answer") as raised:

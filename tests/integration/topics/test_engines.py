@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from support.engines import HOLDER, KEPT, MYSQL, ORACLE, SQLSERVER, Engine, Event
+from support.engines import HOLDER, KEPT, MYSQL, ORACLE, SQLSERVER, Event
 from support.envelopes import bare, columns, told
 from tidegate.core.log import REFUSED, UNKNOWN, Message
 from tidegate.envelopes.debezium import Debezium
@@ -102,13 +99,8 @@ def test_what_mongodb_does_not_tell_is_refused(session):
     assert flat[REFUSED] == "it is a flattened document of MongoDB; read whole ones with envelope debezium"
 
 
-def of(engine: Engine, *names: str) -> Engine:
-    """The same with these columns alone."""
-    return replace(engine, columns={name: engine.columns[name] for name in names})
-
-
 def test_a_placeholder_of_oracle_says_unchanged_only_where_lobs_are_captured(session):
-    oracle, row = of(ORACLE, "NOTE"), {"NOTE": None}
+    oracle, row = replace(ORACLE, columns={"NOTE": ORACLE.columns["NOTE"]}), {"NOTE": None}
     changes = [("c", 1, row), ("u", 1, {"NOTE": KEPT}), ("c", 2, {"NOTE": KEPT}), ("d", 1, None)]
     events = [Event(op=op, order=(n, 0), key=key, row=each) for n, (op, key, each) in enumerate(changes)]
     messages: list[Any] = [(None, oracle.message(event)) for event in events]
@@ -122,53 +114,15 @@ def test_a_placeholder_of_oracle_says_unchanged_only_where_lobs_are_captured(ses
     assert "`lob.enabled=true`" in renamed[REFUSED], "of a row that came by this event"
 
 
-def rewritten(engine: Engine, name: str, field: dict[str, Any], values: Sequence[Any]) -> list[Any]:
-    """Messages of one column beside the key, whose field and values are others."""
-    messages = []
-    for number, value in enumerate(values, 1):
-        event = Event(op="c", order=(number, 0), key=number, row={name: None})
-        message = of(engine, name).message(event)
-        for part in message["schema"]["fields"][:2]:
-            part["fields"][-1] = {**field, "field": name}
-        message["payload"]["after"][name] = value
-        messages.append((None, message))
-    return messages
-
-
 def test_intervals_of_oracle_as_numbers_are_taken_only_if_stated(session):
-    field = {"type": "int64", "name": "io.debezium.time.MicroDuration"}
-    ((_, message),) = rewritten(ORACLE, "FOR", field, [2_629_800_000_000])
-    known = [Message(key=None, value=json.dumps(message).encode())]
+    field = {"type": "int64", "name": "io.debezium.time.MicroDuration", "field": "FOR"}
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": [field], "field": "after"}]}
+    source = {**ORACLE.place(2, 0), "connector": "oracle"}
+    message = {"schema": schema, "payload": bare(source=source, after={"FOR": 2_629_800_000_000})}
     with pytest.raises(ConfigError, match="an interval written as a number"):
-        Debezium().schema(known)
+        Debezium().schema([Message(key=None, value=json.dumps(message).encode())])
     (found,) = told(session, Debezium(columns={"FOR": "bigint"}), [(None, message)])
     assert (found["FOR"], found[REFUSED]) == (2_629_800_000_000, None)
-
-
-def test_the_upper_half_of_an_unsigned_number_is_refused_where_the_connector_tells_its_type(session):
-    field = {"type": "int64", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
-    kept, turned = told(session, Debezium(), rewritten(MYSQL, "big", field, [2**63 - 1, -1]))
-    assert (kept["big"], kept[REFUSED]) == (Decimal(2**63 - 1), None)
-    assert turned[REFUSED] == "column big: its value does not fit decimal(20,0)"
-
-
-def test_messages_of_other_topics_are_no_events(session):
-    """Heartbeats, boundaries of transactions, and changes of a schema."""
-    messages = [
-        ({"serverName": "erp"}, {"ts_ms": 1_700_000_000_000}),
-        (None, {"status": "END", "id": "00000025:00000d08:0025", "event_count": 2, "data_collections": []}),
-        (
-            None,
-            {
-                "source": {"connector": "sqlserver", "db": "shop"},
-                "databaseName": "shop",
-                "ddl": "N/A",
-                "tableChanges": [],
-            },
-        ),
-    ]
-    found = told(session, Debezium(columns={"id": "int"}), messages)
-    assert {event[REFUSED] for event in found} == {"it has no `op`, so it is not a Debezium event"}
 
 
 def test_an_event_without_its_place_is_refused(session):
@@ -182,23 +136,3 @@ def test_an_event_without_its_place_is_refused(session):
         session, Debezium(columns={"id": "int"}), [(None, bare(source=each, after={"id": 1})) for each in places]
     )
     assert [event[REFUSED] for event in found] == [None, LOST, LOST] * 3
-
-
-@pytest.mark.servers
-@pytest.mark.timeout(600)
-def test_a_collection_through_a_topic(topics):
-    """Documents that are inserted, replaced and deleted, all of them twice, in two loads of one table."""
-    chance = random.Random(3)
-    topic, state, sent = topics.kafka.create_topic(), {}, []
-    stream = topics.stream(topic, verify="moved")
-    for number in range(300):
-        id_ = chance.choice(("1", '"1"', OID, '{"a": 1,"b": 2}', '{"b": 2,"a": 1}'))
-        document = f'{{"_id": {id_},"n": {number}.0}}' if id_ not in state or chance.random() < 0.7 else None
-        op = "d" if document is None else "u" if id_ in state else "c"
-        sent.append((key(id_), change(op, document, 1_000 + number // 3, number)))
-        state = {**state, id_: document}
-        state = {name: each for name, each in state.items() if each is not None}
-        if number in (149, 299):
-            topics.kafka.send(topic, *sent, *sent[-40:])
-            topics.loaded(stream)
-            assert topics.rows(stream) == sorted(state.items())

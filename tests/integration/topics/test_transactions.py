@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import random
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
 
-from integration.topics.conftest import event
-from integration.topics.test_live import CONNECTOR, drop_slot
+from integration.topics.conftest import drop_slot, event, until
 
+if TYPE_CHECKING:
+    from support.kafka import KafkaServer
+    from support.mariadb import MariadbServer
+    from support.postgres import PostgresServer
+
+pytest_plugins = ["support.mariadb"]
 pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(900)]
+ACCOUNTS = 60
 
 
 def of(transaction: str, order: int, number: int, name: str, lsn: int) -> tuple[Any, Any]:
@@ -66,98 +71,161 @@ def test_a_load_has_all_events_of_a_transaction_or_none(topics):
     assert topics.run(stream).outcome == "unchanged"
 
 
-@dataclass
+TYPED = {
+    "name varchar(200)": "'né€'",
+    "amount decimal(10,2)": "-1.25",
+    "changed datetime(6)": "'2025-01-31 12:00:00.123456'",
+    "note mediumtext": "repeat('x', 9000)",
+    "day date": "'2025-02-28'",
+    "at time(6)": "'10:00:00.000001'",
+    "doc json": "'{\"a\": 1.50}'",
+    "raw varbinary(20)": "x'dead00'",
+    "big bigint unsigned": "18446744073709551615",
+    "ok tinyint": "1",
+    "ratio double": "1 / 3",
+}
+
+
+@dataclass(kw_only=True)
 class Bank:
-    """Accounts whose balances always come to nothing, and a hand that moves money between them."""
+    """Accounts whose balances always come to nothing, and a hand that moves money between them.
 
+    Args:
+        connect: opens a connection in autocommit.
+        config: of the connector that follows the accounts.
+        typed: by declaration, what further columns of an account hold.
+    """
+
+    connect: Callable[[], Any]
     url: str
-    seed: int
-    accounts: int = 60
-    transactions: int = 400
+    namespace: str
+    config: Mapping[str, str]
+    typed: Mapping[str, str] = field(default_factory=dict)
+    seed: int = field(default_factory=lambda: random.randrange(10**6))
     moved: int = 0
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread = field(default_factory=threading.Thread)
-
-    def make(self) -> None:
-        with psycopg.connect(self.url, autocommit=True) as admin:
-            admin.execute("CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)")
-            admin.execute("CREATE TABLE journal (id serial PRIMARY KEY, note text)")
-            admin.execute(f"INSERT INTO accounts SELECT g, 0 FROM generate_series(1, {self.accounts}) g")
 
     @contextmanager
-    def open(self) -> Iterator[None]:
-        self._thread = threading.Thread(target=self._move)
-        self._thread.start()
+    def session(self) -> Iterator[Callable[..., None]]:
+        with self.connect() as connection, connection.cursor() as cursor:
+            yield cursor.execute
+
+    def make(self) -> None:
+        declared = "".join(f", {each}" for each in self.typed)
+        names = "".join(f", {each.split()[0]}" for each in self.typed)
+        values = "".join(f", {each}" for each in self.typed.values())
+        with self.session() as execute:
+            execute(f"CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL{declared})")
+            execute("CREATE TABLE journal (id serial PRIMARY KEY, note text)")
+            for number in range(1, ACCOUNTS + 1):
+                execute(f"INSERT INTO accounts (id, balance{names}) VALUES ({number}, 0{values})")
+
+    @contextmanager
+    def open(self) -> Iterator[threading.Thread]:
+        ended = threading.Event()
+        thread = threading.Thread(target=self._move, args=(ended,))
+        thread.start()
         try:
-            yield
+            yield thread
         finally:
-            self._ended.set()
-            self._thread.join(60)
+            ended.set()
+            thread.join(60)
 
-    def finished(self) -> None:
-        """Returns once all has been moved."""
-        while self._thread.is_alive():
-            self._thread.join(60)
-
-    def _move(self) -> None:
+    def _move(self, ended: threading.Event) -> None:
         chance = random.Random(self.seed)
-        with psycopg.connect(self.url) as connection:
-            for _ in range(self.transactions):
-                if self._ended.wait(0.05):
+        with self.session() as execute:
+            for _ in range(400):
+                if ended.wait(0.05):
                     return
-                hands = sorted(chance.sample(range(1, self.accounts + 1), chance.choice((2, 2, 3, 20))))
+                hands = sorted(chance.sample(range(1, ACCOUNTS + 1), chance.choice((2, 2, 3, 20))))
+                execute("BEGIN")
                 for each in hands[1:]:
-                    connection.execute("UPDATE accounts SET balance = balance + 1 WHERE id = %s", (each,))
-                    connection.execute("INSERT INTO journal (note) VALUES ('moved')")
-                taken = (len(hands) - 1, hands[0])
-                connection.execute("UPDATE accounts SET balance = balance - %s WHERE id = %s", taken)
-                if chance.random() < 0.1:
-                    connection.rollback()
-                else:
-                    connection.commit()
-                    self.moved += 1
+                    execute(f"UPDATE accounts SET balance = balance + 1 WHERE id = {each}")
+                    execute("INSERT INTO journal (note) VALUES ('moved')")
+                execute(f"UPDATE accounts SET balance = balance - {len(hands) - 1} WHERE id = {hands[0]}")
+                given_up = chance.random() < 0.1
+                execute("ROLLBACK" if given_up else "COMMIT")
+                self.moved += not given_up
 
 
-@pytest.mark.postgres
-def test_every_version_of_the_table_is_a_state_between_transactions(topics, connect, postgres):
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")  # noqa: T201 - told when it fails
-    bank = Bank(url=postgres.create_database(), seed=seed)
+@pytest.fixture
+def of_postgresql(postgres: PostgresServer) -> Iterator[Bank]:
+    name = postgres.create_database().rpartition("/")[2]
+    config = {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "publication.autocreate.mode": "filtered",
+        "database.user": "postgres",
+        "database.password": "none",
+        "database.port": str(postgres.port),
+        "database.dbname": name,
+        "table.include.list": "public.accounts,public.journal",
+        "slot.name": "bank",
+    }
+    yield Bank(connect=lambda: postgres.connect(name), url=postgres.url(name), namespace="public", config=config)
+    drop_slot(postgres, "bank")
+
+
+@pytest.fixture
+def of_mariadb(mariadb: MariadbServer, maria_database: str, kafka: KafkaServer) -> Bank:
+    config = {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.port": str(mariadb.port),
+        "database.user": "root",
+        "database.password": "",
+        "database.server.id": "77",
+        "database.ssl.mode": "disable",
+        "database.include.list": maria_database,
+        "table.include.list": f"{maria_database}.accounts,{maria_database}.journal",
+        "schema.history.internal.kafka.topic": "bank.history",
+        "schema.history.internal.kafka.bootstrap.servers": kafka.bootstrap,
+        "bigint.unsigned.handling.mode": "precise",
+    }
+    url = mariadb.url(maria_database)
+    connect = partial(mariadb.connect, maria_database)
+    return Bank(connect=connect, url=url, namespace=maria_database, config=config, typed=TYPED)
+
+
+@pytest.mark.parametrize(
+    "source", [pytest.param("of_postgresql", marks=pytest.mark.postgres), pytest.param("of_mariadb")]
+)
+def test_every_version_of_the_table_is_a_state_between_transactions(topics, connect, request, source):
+    bank, prefix = request.getfixturevalue(source), source.replace("_", "-")
+    topic, ends = f"{prefix}.{bank.namespace}.accounts", f"{prefix}.transaction"
+    print(f"seed {bank.seed}")  # noqa: T201 - told when it fails
     bank.make()
-    prefix, topic = "bank", "bank.public.accounts"
     topics.kafka.create_topic(topic, partitions=3)
     config = {
-        **CONNECTOR,
-        "database.port": str(postgres.port),
-        "database.dbname": bank.url.rpartition("/")[2],
-        "table.include.list": "public.accounts,public.journal",
+        "database.hostname": "127.0.0.1",
         "topic.prefix": prefix,
-        "slot.name": prefix,
         "provide.transaction.metadata": "true",
+        "poll.interval.ms": "50",
+        **bank.config,
     }
     connect.start(prefix, config)
     try:
-        deadline = time.monotonic() + 120
-        while sum(topics.kafka.ends(topic, (0, 1, 2)).values()) < bank.accounts:
-            assert time.monotonic() < deadline, "the snapshot does not come"
-            time.sleep(0.2)
-        with bank.open():
-            while f"{prefix}.transaction" not in topics.kafka.topics():
-                assert time.monotonic() < deadline, "no transaction is told"
-                time.sleep(0.2)
-            stream = topics.stream(topic, source={"transactions": f"{prefix}.transaction"}, max_events=300)
+        until(lambda: sum(topics.kafka.ends(topic, (0, 1, 2)).values()) >= ACCOUNTS, "the snapshot does not come")
+        with bank.open() as moving:
+            until(lambda: ends in topics.kafka.topics(), "no transaction is told")
+            stream = topics.stream(
+                topic,
+                source={"transactions": ends, "database": "shop", "table": "accounts"},
+                connections={"shop": bank.url},
+                max_events=300,
+            )
             topics.loaded(stream)
             connect.stop(prefix)
             connect.start(prefix, config)
             topics.loaded(stream)
-            bank.finished()
-        with psycopg.connect(bank.url) as shop:
-            wanted = shop.execute("SELECT id, balance FROM accounts ORDER BY id").fetchall()
-        deadline = time.monotonic() + 300
-        while topics.rows(stream) != wanted:
-            assert time.monotonic() < deadline, "the tables do not become equal"
-            assert topics.run(stream).error is None
-            time.sleep(1)
+            until(lambda: not moving.is_alive(), "money is moved for ever")
+
+        def equal():
+            error = topics.run(stream).error
+            assert error is None, error
+            with topics.workspace.project(topics.spark) as project:
+                (found,) = project.verify(stream, level="rows").streams
+            return found.equal and found.source_rows == found.target_rows == ACCOUNTS
+
+        until(equal, "the tables do not become equal", seconds=300)
         assert bank.moved > 50
         table = topics.workspace.table(f"shop.{stream}")
         sums = [
@@ -168,4 +236,3 @@ def test_every_version_of_the_table_is_a_state_between_transactions(topics, conn
         assert set(sums) == {0}, "money that was on its way"
     finally:
         connect.stop(prefix)
-        drop_slot(postgres, prefix)

@@ -1,13 +1,15 @@
-"""How connectors may be told to write numbers, times and bytes: each value is read exactly, or its event is refused."""
+"""How connectors may be told to write numbers, times and bytes: each value is read exactly, or its event is refused.
+
+Every mode has a column of its own, and every value an event of its own, so all of them are one batch of Spark.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -16,7 +18,9 @@ from support.envelopes import columns, told
 from tidegate.core.log import REFUSED, Message
 from tidegate.core.schema import BIGINT, BINARY, DATE, DOUBLE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, Type, decimal
 from tidegate.envelopes.debezium import Debezium
-from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark]
 
@@ -24,18 +28,11 @@ UNFIT = object()
 """A value whose event is refused."""
 CONNECT = "org.apache.kafka.connect.data"
 NOON = 12 * 3_600 * 1_000_000
+DIGITS = Decimal("1234567890123456789012345678.0123456789")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mode:
-    """How a column is written.
-
-    Args:
-        field: of the message's schema.
-        type: that the column gets where nothing is stated.
-        values: each as it is written, and what is read; dates and times as texts.
-        stated: what the project says of it.
-    """
+class Mode(NamedTuple):
+    """How a column is written, the type that it gets unless another one is stated, and values: as written, as read."""
 
     field: dict[str, Any]
     type: Type
@@ -56,39 +53,36 @@ PROPAGATED = {"parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}
 MODES = {
     # decimal.handling.mode
     "money, precise": Mode(
-        field=number(19, 4),
-        type=decimal(19, 4),
-        values=[
+        number(19, 4),
+        decimal(19, 4),
+        [
             (unscaled(Decimal("-922337203685477.5808"), 4), Decimal("-922337203685477.5808")),
             ("AQ==", Decimal("0.0001")),
         ],
     ),
-    "decimal, string": Mode(
-        field={"type": "string"}, type=TEXT, values=[("-922337203685477.5808", "-922337203685477.5808")]
+    "decimal, precise": Mode(
+        number(38, 10),
+        decimal(38, 10),
+        [(unscaled(DIGITS, 10), DIGITS), (unscaled(DIGITS.copy_negate(), 10), DIGITS.copy_negate())],
     ),
+    "decimal, string": Mode({"type": "string"}, TEXT, [("-922337203685477.5808", "-922337203685477.5808")]),
     "decimal, string, stated": Mode(
-        field={"type": "string"},
-        type=decimal(10, 2),
-        stated="decimal(10,2)",
-        values=[
-            ("10.50", Decimal("10.50")),
-            ("1E+3", Decimal("1000.00")),
-            ("1.005", UNFIT),
-            ("", UNFIT),
-            ("NaN", UNFIT),
-        ],
+        {"type": "string"},
+        decimal(10, 2),
+        [("10.50", Decimal("10.50")), ("1E+3", Decimal("1000.00")), ("1.005", UNFIT), ("", UNFIT), ("NaN", UNFIT)],
+        "decimal(10,2)",
     ),
-    "decimal, double": Mode(field={"type": "double"}, type=DOUBLE, values=[(10.1, 10.1), (1e300, 1e300)]),
+    "decimal, double": Mode({"type": "double"}, DOUBLE, [(10.1, 10.1), (1e300, 1e300)]),
     "decimal, double, stated": Mode(
-        field={"type": "double"},
-        type=decimal(10, 2),
-        stated="decimal(10,2)",
-        values=[(10.1, Decimal("10.10")), (1.2345678e7, Decimal("12345678.00")), (0.005, UNFIT), ("NaN", UNFIT)],
+        {"type": "double"},
+        decimal(10, 2),
+        [(10.1, Decimal("10.10")), (1.2345678e7, Decimal("12345678.00")), (0.005, UNFIT), ("NaN", UNFIT)],
+        "decimal(10,2)",
     ),
     "NUMBER": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=TEXT,
-        values=[
+        debezium("struct", "data.VariableScaleDecimal"),
+        TEXT,
+        [
             (variable("1.250"), "1.250"),
             (variable("-0.0000001"), "-0.0000001"),
             ({"scale": -2, "value": "Bw=="}, "700"),
@@ -99,79 +93,84 @@ MODES = {
         ],
     ),
     "NUMBER, stated": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=decimal(12, 3),
-        stated="decimal(12,3)",
-        values=[
+        debezium("struct", "data.VariableScaleDecimal"),
+        decimal(12, 3),
+        [
             (variable("1.25"), Decimal("1.250")),
             (variable("1.2505"), UNFIT),
             ({"scale": -2, "value": "Bw=="}, Decimal(700)),
         ],
+        "decimal(12,3)",
     ),
     "NUMBER, stated as whole": Mode(
-        field=debezium("struct", "data.VariableScaleDecimal"),
-        type=decimal(19, 0),
-        stated="decimal(19,0)",
-        values=[(variable("9223372036854775808"), Decimal(2**63)), (variable("0.5"), UNFIT)],
+        debezium("struct", "data.VariableScaleDecimal"),
+        decimal(19, 0),
+        [(variable("9223372036854775808"), Decimal(2**63)), (variable("0.5"), UNFIT)],
+        "decimal(19,0)",
     ),
     # bigint.unsigned.handling.mode
-    "bigint unsigned, long": Mode(
-        field={"type": "int64"}, type=BIGINT, values=[(2**63 - 1, 2**63 - 1), (2**63, UNFIT)]
-    ),
+    "bigint unsigned, long": Mode({"type": "int64"}, BIGINT, [(2**63 - 1, 2**63 - 1), (2**63, UNFIT)]),
     "bigint unsigned, long, propagated": Mode(
-        field={"type": "int64", **PROPAGATED},
-        type=decimal(20, 0),
-        values=[(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)],
+        {"type": "int64", **PROPAGATED}, decimal(20, 0), [(2**63 - 1, Decimal(2**63 - 1)), (-1, UNFIT)]
+    ),
+    "bigint unsigned, precise": Mode(
+        number(20, 0), decimal(20, 0), [(unscaled(Decimal(2**64 - 1), 0), Decimal(2**64 - 1))]
     ),
     # time.precision.mode
+    "timestamp, adaptive": Mode(
+        debezium("int64", "time.MicroTimestamp"),
+        TIMESTAMP,
+        [
+            (-62_135_596_799_999_999, "0001-01-01 00:00:00.000001"),
+            (-1, "1969-12-31 23:59:59.999999"),
+            (253_402_300_799_999_999, "9999-12-31 23:59:59.999999"),
+            (253_402_300_800_000_000, UNFIT),
+        ],
+    ),
     "date, connect": Mode(
-        field={"type": "int32", "name": f"{CONNECT}.Date"},
-        type=DATE,
-        values=[(-719_162, "0001-01-01"), (2_932_897, UNFIT)],
+        {"type": "int32", "name": f"{CONNECT}.Date"}, DATE, [(-719_162, "0001-01-01"), (2_932_897, UNFIT)]
     ),
     "time, connect": Mode(
-        field={"type": "int32", "name": f"{CONNECT}.Time"},
-        type=TIME,
-        values=[(1, "00:00:00.001000"), (86_399_999, "23:59:59.999000")],
+        {"type": "int32", "name": f"{CONNECT}.Time"}, TIME, [(1, "00:00:00.001000"), (86_399_999, "23:59:59.999000")]
     ),
     "timestamp, connect": Mode(
-        field={"type": "int64", "name": f"{CONNECT}.Timestamp"},
-        type=TIMESTAMP,
-        values=[(-1, "1969-12-31 23:59:59.999"), (253_402_300_800_000, UNFIT)],
+        {"type": "int64", "name": f"{CONNECT}.Timestamp"},
+        TIMESTAMP,
+        [(-1, "1969-12-31 23:59:59.999"), (253_402_300_800_000, UNFIT)],
     ),
     "date, isostring": Mode(
-        field=debezium("string", "time.IsoDate"),
-        type=DATE,
-        values=[("2025-01-31Z", "2025-01-31"), ("2025-02-30Z", UNFIT), ("+10000-01-01Z", UNFIT)],
+        debezium("string", "time.IsoDate"),
+        DATE,
+        [("2025-01-31Z", "2025-01-31"), ("2025-02-30Z", UNFIT), ("+10000-01-01Z", UNFIT)],
     ),
     "time, isostring": Mode(
-        field=debezium("string", "time.IsoTime"),
-        type=TIME,
-        values=[("12:00:00.5Z", "12:00:00.500000"), ("12:00Z", "12:00:00.000000"), ("12:00:00.1234567Z", UNFIT)],
+        debezium("string", "time.IsoTime"),
+        TIME,
+        [("12:00:00.5Z", "12:00:00.500000"), ("12:00Z", "12:00:00.000000"), ("12:00:00.1234567Z", UNFIT)],
     ),
     "timestamp, isostring": Mode(
-        field=debezium("string", "time.IsoTimestamp"),
-        type=TIMESTAMP,
-        values=[
+        debezium("string", "time.IsoTimestamp"),
+        TIMESTAMP,
+        [
             ("2025-01-31T12:00:00.000001Z", "2025-01-31 12:00:00.000001"),
             ("2025-01-31T12:00:00.1234567Z", UNFIT),
             ("0000-01-01T00:00:00Z", UNFIT),
         ],
     ),
     "time, adaptive": Mode(
-        field=debezium("int64", "time.MicroTime"),
-        type=TIME,
-        values=[(NOON + 1, "12:00:00.000001"), (-3_020_399_000_000, "-838:59:59.000000")],
+        debezium("int64", "time.MicroTime"),
+        TIME,
+        [(NOON + 1, "12:00:00.000001"), (-3_020_399_000_000, "-838:59:59.000000")],
     ),
     "timestamp, nanoseconds": Mode(
-        field=debezium("int64", "time.NanoTimestamp"),
-        type=TIMESTAMP,
-        values=[(-1_000, "1969-12-31 23:59:59.999999"), (100, UNFIT), (-100, UNFIT)],
+        debezium("int64", "time.NanoTimestamp"),
+        TIMESTAMP,
+        [(-1_000, "1969-12-31 23:59:59.999999"), (100, UNFIT), (-100, UNFIT)],
     ),
     "datetimeoffset": Mode(
-        field=debezium("string", "time.ZonedTimestamp"),
-        type=TIMESTAMPTZ,
-        values=[
+        debezium("string", "time.ZonedTimestamp"),
+        TIMESTAMPTZ,
+        [
             ("2025-01-31T23:30:00.1-05:30", "2025-02-01 05:00:00.1"),
             ("9999-12-31T23:59:59.999999Z", "9999-12-31 23:59:59.999999"),
             ("2025-01-31T12:00:00.1234567Z", UNFIT),
@@ -179,45 +178,13 @@ MODES = {
         ],
     ),
     # A zero date of MySQL.
-    "zero date": Mode(field=debezium("int32", "time.Date"), type=DATE, values=[(None, None), (0, "1970-01-01")]),
+    "zero date": Mode(debezium("int32", "time.Date"), DATE, [(None, None), (0, "1970-01-01")]),
     # binary.handling.mode
-    "binary, bytes": Mode(
-        field={"type": "bytes"}, type=BINARY, values=[(base(b"\x00\xff"), b"\x00\xff"), ("*", UNFIT)]
-    ),
-    "binary, base64": Mode(field={"type": "string"}, type=TEXT, values=[("AP8=", "AP8=")]),
-    "binary, base64, stated": Mode(
-        field={"type": "string"}, type=BINARY, stated="binary as bytes", values=[("AP8=", UNFIT)]
-    ),
-    "binary, hex": Mode(field={"type": "string"}, type=TEXT, values=[("00ff", "00ff")]),
+    "binary, bytes": Mode({"type": "bytes"}, BINARY, [(base(b"\x00\xff"), b"\x00\xff"), ("*", UNFIT)]),
+    "binary, base64": Mode({"type": "string"}, TEXT, [("AP8=", "AP8=")]),
+    "binary, base64, stated": Mode({"type": "string"}, BINARY, [("AP8=", UNFIT)], "binary as bytes"),
+    "binary, hex": Mode({"type": "string"}, TEXT, [("00ff", "00ff")]),
 }
-
-
-def messages(mode: Mode, *, carried: bool = True) -> list[Any]:
-    """Messages of one column beside the key."""
-    fields = [{"type": "int64", "field": "id"}, {**mode.field, "optional": True, "field": "v"}]
-    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
-    found = []
-    for place, (written, _) in enumerate(mode.values, 1):
-        source = {"connector": "mysql", "db": "shop", "table": "orders", "file": "b.000001", "pos": place, "row": 0}
-        payload = {"before": None, "after": {"id": place, "v": written}, "source": source, "op": "c"}
-        found.append((None, {"schema": schema, "payload": payload} if carried else payload))
-    return found
-
-
-def read(events: Sequence[dict[str, Any]]) -> list[Any]:
-    return [UNFIT if event[REFUSED] is not None else columns(event)["v"] for event in events]
-
-
-@pytest.mark.parametrize("name", MODES)
-def test_a_value_is_read_exactly_or_refused(session, name):
-    mode = MODES[name]
-    envelope = Debezium(columns={"v": mode.stated} if mode.stated else {})
-    written = messages(mode)
-    found = envelope.schema([Message(key=None, value=json.dumps(value).encode()) for _, value in written])
-    column = found.find("v")
-    assert column is not None
-    assert column.type == mode.type
-    assert read(told(session, envelope, written)) == [value for _, value in mode.values]
 
 
 WAYS = {
@@ -236,15 +203,43 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("stated", WAYS)
-def test_a_value_without_a_schema_is_read_as_it_is_stated(session, stated):
-    mode = MODES[WAYS[stated]]
-    envelope = Debezium(columns={"id": "bigint", "v": stated})
-    assert read(told(session, envelope, messages(mode, carried=False))) == [value for _, value in mode.values]
+def messages(names: Iterable[str], *, carried: bool) -> tuple[list[Any], dict[str, list[Any]]]:
+    """One message for each value of these modes, with its schema or without, and the values that are read of each."""
+    names = list(names)
+    fields = [{"type": "int64", "field": "id"}]
+    fields += [{**MODES[name].field, "optional": True, "field": name} for name in names]
+    schema = {"type": "struct", "fields": [{"type": "struct", "fields": fields, "field": "after"}]}
+    found: list[Any] = []
+    for name in names:
+        for written, _ in MODES[name].values:
+            place = {"file": "b.000001", "pos": len(found), "row": 0}
+            source = {"connector": "mysql", "db": "shop", "table": "orders", **place}
+            after = {"id": len(found), **dict.fromkeys(names), name: written}
+            payload = {"before": None, "after": after, "source": source, "op": "c"}
+            found.append((None, {"schema": schema, "payload": payload} if carried else payload))
+    return found, {name: [value for _, value in MODES[name].values] for name in names}
 
 
-@pytest.mark.parametrize("word", ["decimal(10,2)", "timestamp", "time", "binary"])
-def test_a_type_that_may_be_written_in_several_ways_needs_one_stated(word):
-    message = Message(key=None, value=json.dumps(messages(MODES["money, precise"], carried=False)[0][1]).encode())
-    with pytest.raises(ConfigError, match="may be encoded as"):
-        Debezium(columns={"id": "bigint", "v": word}).schema([message])
+def read(session: SparkSession, envelope: Debezium, names: Iterable[str], written: list[Any]) -> dict[str, list[Any]]:
+    events = iter(told(session, envelope, written))
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        of_mode = [next(events) for _ in MODES[name].values]
+        found[name] = [UNFIT if event[REFUSED] is not None else columns(event)[name] for event in of_mode]
+    return found
+
+
+def test_a_value_is_read_exactly_or_refused(session):
+    envelope = Debezium(columns={name: mode.stated for name, mode in MODES.items() if mode.stated})
+    written, expected = messages(MODES, carried=True)
+    found = envelope.schema([Message(key=None, value=json.dumps(written[0][1]).encode())])
+    assert {column.name: column.type for column in found if column.name != "id"} == {
+        name: mode.type for name, mode in MODES.items()
+    }
+    assert read(session, envelope, MODES, written) == expected
+
+
+def test_a_value_without_a_schema_is_read_as_it_is_stated(session):
+    envelope = Debezium(columns={"id": "bigint"} | {name: way for way, name in WAYS.items()})
+    written, expected = messages(WAYS.values(), carried=False)
+    assert read(session, envelope, WAYS.values(), written) == expected

@@ -10,7 +10,7 @@ from tidegate.errors import RegistryUnavailable
 from tidegate.registry.store import Registry
 
 NOW = {"expire_after": "0s", "keep": 1}
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 APPEND = {"write": "append"}
 

@@ -14,6 +14,8 @@ def test_without_yes_it_says_what_it_would_create(tidegate, tmp_path):
     assert "certify creates tables tidegate_types, tidegate_orders, tidegate_events" in said.err
     assert "schema main, which does not exist yet, on SQLite 3" in said.err
     assert "--yes" in said.err
+    assert tidegate("certify", "nonsense").exit_code == 2
+    assert "schema" in tidegate("certify", "sqlite:///new.db", "--schema", "other").err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,8 +63,3 @@ def test_a_server_that_does_not_answer_is_told_without_the_password(tidegate, ur
         assert said.exit_code == 1
         assert SECRET not in said.out + said.err
         assert "127.0.0.1:1" in said.out + said.err
-
-
-def test_a_url_of_no_database_is_refused(tidegate):
-    assert tidegate("certify", "nonsense").exit_code == 2
-    assert "schema" in tidegate("certify", "sqlite:///new.db", "--schema", "other").err

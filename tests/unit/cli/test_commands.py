@@ -8,29 +8,18 @@ import tidegate as package
 from tidegate.cli.app import COMMANDS, QUARANTINE_COMMANDS, STATE_COMMANDS
 
 
-def test_without_a_command_there_is_help(tidegate):
+def test_help_and_version(tidegate):
     said = tidegate()
     assert said.exit_code == 0
     assert all(f"  {name} " in said.out for name in (*COMMANDS, "state", "quarantine"))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *([name] for name in COMMANDS),
-        *(["state", name] for name in STATE_COMMANDS),
-        *(["quarantine", name] for name in QUARANTINE_COMMANDS),
-    ],
-)
-def test_every_command_has_help_and_the_common_options(words, tidegate):
-    said = tidegate(*words, "--help")
-    assert said.exit_code == 0
-    for option in ("--project", "--json", "--quiet", "--log-level", "--log-format"):
-        assert option in said.out
-
-
-def test_the_version(tidegate):
     assert tidegate("--version").out == f"tidegate {package.__version__}\n"
+    commands = [(name,) for name in COMMANDS]
+    commands += [("state", name) for name in STATE_COMMANDS] + [("quarantine", name) for name in QUARANTINE_COMMANDS]
+    for words in commands:
+        said = tidegate(*words, "--help")
+        assert said.exit_code == 0, words
+        for option in ("--project", "--json", "--quiet", "--log-level", "--log-format"):
+            assert option in said.out, (words, option)
 
 
 @pytest.mark.parametrize(
@@ -54,17 +43,12 @@ def test_usage_errors_end_with_2(words, tidegate):
 def test_check_lists_the_streams(folder, tidegate):
     said = tidegate("check")
     assert said.exit_code == 0
-    assert said.out.splitlines()[1].split() == [
-        "orders",
-        "ok",
-        "shop:",
-        "orders",
-        "sequence",
-        "append",
-        "lake.shop.orders",
-    ]
+    cells = said.out.splitlines()[1].split()
+    assert " ".join(cells) == "orders ok shop: orders sequence append lake.shop.orders"
     document = tidegate("check", "--json").document
     assert [stream["problems"] for stream in document["streams"]] == [[], []]
+    quiet = tidegate("check", "--quiet")
+    assert (quiet.out, quiet.err) == ("", "")
     assert not (folder / ".tidegate").exists()
 
 
@@ -93,15 +77,7 @@ def test_a_wrong_key_is_one_error_with_its_line(folder, tidegate):
 
 def test_a_folder_without_a_project(tidegate):
     said = tidegate("status", "--project", "elsewhere")
-    assert said.exit_code == 2
-    assert "there is no project file elsewhere/tidegate.yaml" in said.err
-
-
-@pytest.mark.usefixtures("folder")
-def test_an_unknown_stream(tidegate):
-    said = tidegate("run", "ordres", "--json")
-    assert said.exit_code == 2
-    assert "'ordres' is not a stream of this project" in said.document["error"]["message"]
+    assert (said.exit_code, "there is no project file elsewhere/tidegate.yaml" in said.err) == (2, True)
 
 
 def test_plan_moves_nothing(folder, tidegate):
@@ -149,12 +125,6 @@ def test_state_show_before_the_first_run(tidegate):
     assert "does not exist yet" in tidegate("state", "show", "orders").out
 
 
-@pytest.mark.usefixtures("folder")
-def test_quiet_says_nothing(tidegate):
-    said = tidegate("check", "--quiet")
-    assert (said.out, said.err) == ("", "")
-
-
 def test_doctor_names_what_is_missing(folder, tidegate, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(folder))
     said = tidegate("doctor", "--json")
@@ -166,11 +136,8 @@ def test_doctor_names_what_is_missing(folder, tidegate, monkeypatch):
     assert "error[java]:" in tidegate("doctor").err
 
 
-def test_schema_is_json(tidegate):
+def test_schema_is_json_and_names_of_any_kind_can_be_printed(folder, tidegate):
     assert json.loads(tidegate("schema").out)["title"] == "tidegate.yaml"
-
-
-def test_names_of_any_kind_can_be_printed(folder, tidegate):
     file = folder / "tidegate.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("  items:", '  "emoji 🙂 [x]":'), encoding="utf-8")
     assert "emoji 🙂 [x]" in tidegate("check").out
@@ -263,3 +230,12 @@ def test_a_channel_that_is_switched_off_is_no_error(folder, tidegate):
         said = tidegate(*words)
         assert (said.exit_code, "TIDEGATE_TEST_MAIL" in said.err) == (1, True)
     assert "chat: switched off" in tidegate("alerts", "test").out
+
+
+def test_a_demo_in_a_folder_of_somebody_else_is_a_usage_error(tidegate, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    done = tidegate("demo", str(folder), "--json")
+    assert (done.exit_code, done.document["error"]["code"]) == (2, "config")
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]

@@ -13,6 +13,12 @@ from tidegate.engine.kafka_connect import KafkaConnect
 from tidegate.errors import SourceError, SourceUnavailable
 
 SECRET = "dagster-s3cret"
+LOSSLESS = {
+    "binary.handling.mode": "bytes",
+    "decimal.handling.mode": "precise",
+    "time.precision.mode": "adaptive_time_microseconds",
+}
+"""Modes in which no value loses a digit, as `integration/topics/test_value_modes.py` reads them."""
 
 
 def topic(table: str = "public.parking_data", **source: Any) -> dict[str, Any]:
@@ -68,6 +74,7 @@ def test_the_connector_of_a_parking_table_in_postgresql(project, printed):
         "skipped.operations": "none",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter.schemas.enable": "true",
+        **LOSSLESS,
     }
     assert expected.items() <= found["config"].items()
     assert "provide.transaction.metadata" not in found["config"]
@@ -116,6 +123,7 @@ def test_mariadb_and_mysql(project, printed, scheme, connector, ssl):
         "schema.history.internal.kafka.topic": "shop.schema-history",
         "schema.history.internal.kafka.bootstrap.servers": "broker:9092",
         "schema.history.internal.producer.security.protocol": "SSL",
+        **LOSSLESS,
     }
     assert expected.items() <= config.items()
     assert "slot.name" not in config
@@ -133,6 +141,7 @@ def test_sql_server(project, printed):
         "table.include.list": "sales.orders",
         "driver.encrypt": "true",
         "driver.trustServerCertificate": "false",
+        **LOSSLESS,
         "time.precision.mode": "microseconds",
         "snapshot.isolation.mode": "snapshot",
         "schema.history.internal.kafka.topic": "erp.schema-history",
@@ -158,6 +167,8 @@ def test_oracle(project, printed, url, names):
         "table.include.list": "SALES.ORDERS",
         "lob.enabled": "true",
         "interval.handling.mode": "string",
+        **LOSSLESS,
+        "time.precision.mode": "microseconds",
         **names,
     }
     assert expected.items() <= config.items()

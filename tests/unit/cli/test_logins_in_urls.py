@@ -26,7 +26,7 @@ def shown(said) -> str:
     [
         (f'{{connection: "{URL}", table: orders}}', ""),
         (f'{{connection: shop, table: "{URL}"}}', ""),
-        (f'{{delta: "s3://KEY:{SECRET}@bucket/x"}}', ""),
+        pytest.param(f'{{delta: "s3://KEY:{SECRET}@bucket/x"}}', "", marks=pytest.mark.slow),  # it is asked for
         (f'{{path: "https://me:{SECRET}@host/x.csv"}}', ""),
         (f'{{path: "https://{SECRET}@host/x.csv"}}', ""),
         (f"{{connection: shop, query: \"SELECT '{URL}' AS id\"}}", ""),

@@ -132,15 +132,17 @@ def plain(terminal, begin=0):
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()[begin:])
 
 
-def test_json_leaves_stdout_alone(capsys):
+def test_json_leaves_stdout_alone_and_quiet_gets_nothing(capsys):
     say(shell(as_json=True), whole_stream())
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 7)
-
-
-def test_quiet_gets_nothing(capsys):
     told(shell(quiet=True))
     assert capsys.readouterr() == ("", "")
+    for values in ({"quiet": True}, {"as_json": True}):
+        with progress(shell(**values), with_json=False) as listener:
+            for event in compared():
+                listener(event)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_json_log_gets_records(capsys):
@@ -269,11 +271,3 @@ def test_what_ends_otherwise_than_a_load_is_counted_and_told_too(capsys):
             "ORDERS: equal, 1.2 s",
         )
     ]
-
-
-@pytest.mark.parametrize("values", [{"quiet": True}, {"as_json": True}])
-def test_nothing_is_told_where_nobody_asked_for_it(values, capsys):
-    with progress(shell(**values), with_json=False) as listener:
-        for event in compared():
-            listener(event)
-    assert capsys.readouterr().err == ""

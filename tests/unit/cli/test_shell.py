@@ -33,30 +33,21 @@ def test_an_error_is_one_sentence_with_code_and_hint(capsys):
     assert err.startswith("error[position_missing]: the table of *** has rows\n  hint: Take the table over with")
 
 
-def test_every_other_problem_of_the_file_follows(capsys):
+def test_every_other_problem_follows_and_with_json_the_error_is_the_document(capsys):
     shell().guard(failing(ConfigError("one", more=("two", "three"))))
     assert capsys.readouterr().err.splitlines()[1:3] == ["error[config]: two", "error[config]: three"]
-
-
-def test_with_json_the_error_is_the_document(capsys):
     assert shell(as_json=True).guard(failing(ConfigError("no hunter2", hint="h"))) == 2
     out, err = capsys.readouterr()
     assert err == ""
     assert json.loads(out) == {"error": {"code": "config", "message": "no ***", "hint": "h"}, "exit_code": 2}
 
 
-def test_a_bug_is_told_as_one(capsys):
-    assert shell().guard(failing(KeyError("hunter2"))) == 1
+@pytest.mark.parametrize("level", [LogLevel.INFO, LogLevel.DEBUG])
+def test_a_bug_is_told_as_one_and_the_traceback_is_for_debug(capsys, level):
+    assert shell(log_level=level).guard(failing(KeyError("hunter2"))) == 1
     err = capsys.readouterr().err
-    assert err.startswith("error[internal]: KeyError: '***'")
-    assert "Traceback" not in err
-
-
-def test_the_traceback_is_for_debug_and_without_secrets(capsys):
-    shell(log_level=LogLevel.DEBUG).guard(failing(KeyError("hunter2")))
-    err = capsys.readouterr().err
-    assert "Traceback" in err
-    assert "hunter2" not in err
+    assert "error[internal]: KeyError: '***'" in err
+    assert ("Traceback" in err, "hunter2" in err) == (level is LogLevel.DEBUG, False)
 
 
 @pytest.mark.parametrize("as_json", [True, False])

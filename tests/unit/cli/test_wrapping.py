@@ -11,15 +11,13 @@ from tidegate.cli.wrapping import fitted, wrapped
 LINE = "note: orders: 6,667 of 20,000 rows are in quarantine; `tidegate quarantine show orders` shows them"
 
 
-def test_a_line_is_broken_at_words_and_goes_on_indented():
+def test_a_line_is_broken_at_words_and_goes_on_indented_and_no_command_is():
     assert wrapped(LINE, 60).splitlines() == [
         "note: orders: 6,667 of 20,000 rows are in quarantine;",
         "  `tidegate quarantine show orders` shows them",
     ]
-
-
-def test_a_command_longer_than_the_window_stays_whole():
     assert "`tidegate quarantine show orders`" in wrapped(LINE, 20)
+    assert fitted(LINE * 9, io.StringIO()) == LINE * 9, "a pipe gets the line as it is"
 
 
 @pytest.mark.parametrize("text", ["", "short", "  a   b", "a\n\n  b"])
@@ -30,7 +28,3 @@ def test_what_fits_stays_as_it_is(text):
 @given(st.text(alphabet="ab` \n", max_size=80), st.integers(5, 30))
 def test_no_word_is_lost(text, width):
     assert wrapped(text, width).split() == text.split()
-
-
-def test_a_pipe_gets_the_line_as_it_is():
-    assert fitted(LINE * 9, io.StringIO()) == LINE * 9

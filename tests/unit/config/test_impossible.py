@@ -99,9 +99,9 @@ POSSIBLE = [
 ]
 
 
-@pytest.mark.parametrize("streams", POSSIBLE)
-def test_what_can_run_is_accepted(tmp_path, streams):
-    assert problems(tmp_path, streams) == []
+def test_what_can_run_is_accepted(tmp_path):
+    for streams in POSSIBLE:
+        assert problems(tmp_path, streams) == [], streams
 
 
 PATTERN = """\
@@ -128,15 +128,7 @@ def test_a_pattern_gives_each_of_its_streams_a_table(tmp_path, target, told):
     assert told in found
 
 
-def test_a_pattern_that_fills_its_placeholders_is_accepted(tmp_path):
+def test_a_pattern_fills_its_placeholders_with_no_target_of_another_stream(tmp_path):
     assert problems(tmp_path, PATTERN.format(target='"lake.{schema}.raw_{table}"')) == []
-
-
-def test_two_streams_of_one_target_are_refused(tmp_path):
-    (found,) = problems(tmp_path, stream() + stream().replace("  a:", "  b:"))
-    assert "streams.b.target: lake.x.t is also the target of stream 'a'; give each stream its own table" in found
-
-
-def test_a_pattern_and_a_stream_of_one_target_are_refused(tmp_path):
     (found,) = problems(tmp_path, stream(target="lake.x.u") + PATTERN.format(target='"lake.x.{table}"'))
     assert "lake.x.u is also the target of stream 'a'" in found

@@ -13,6 +13,31 @@ STREAM = {
 }
 
 
+CODE = """
+spark.driver.extraJavaOptions spark.driver.defaultJavaOptions spark.executor.extraJavaOptions
+spark.driver.extraClassPath spark.executor.extraClassPath spark.driver.extraLibraryPath
+spark.driver.userClassPathFirst spark.jars spark.jars.packages spark.jars.repositories spark.jars.ivySettings
+spark.plugins spark.extraListeners spark.files spark.archives spark.submit.pyFiles spark.pyspark.python
+spark.pyspark.driver.python spark.executorEnv.LD_PRELOAD spark.yarn.dist.jars spark.yarn.jars
+spark.kubernetes.container.image spark.kubernetes.driver.podTemplateFile spark.serializer
+spark.closure.serializer spark.kryo.registrator spark.kryo.classesToRegister spark.shuffle.manager
+spark.shuffle.sort.io.plugin.class spark.io.compression.codec spark.storage.replication.policy spark.ui.filters
+spark.redaction.regex spark.sql.redaction.options.regex spark.sql.extensions spark.sql.catalog.x
+spark.sql.catalog.lake.io-impl spark.sql.catalogImplementation spark.sql.hive.metastore.jars
+spark.sql.hive.metastore.jars.path spark.sql.queryExecutionListeners spark.sql.streaming.streamingQueryListeners
+spark.sql.sources.outputCommitterClass spark.sql.sources.commitProtocolClass
+spark.sql.parquet.output.committer.class spark.sql.cache.serializer spark.sql.streaming.stateStore.providerClass
+spark.sql.artifact.isolation.enabled spark.connect.extensions.relation.classes spark.delta.logStore.class
+spark.delta.logStore.s3.impl spark.hadoop.fs.x.impl spark.hadoop.fs.s3a.impl
+spark.hadoop.fs.AbstractFileSystem.s3a.impl spark.hadoop.fs.s3a.custom.signers
+spark.hadoop.fs.s3a.s3.client.factory.impl spark.hadoop.fs.s3a.audit.service.classname
+spark.hadoop.fs.azure.shellkeyprovider.script spark.hadoop.fs.azure.sas.token.provider.type
+spark.hadoop.fs.gs.auth.access.token.provider.impl spark.hadoop.parquet.crypto.factory.class
+spark.hadoop.hadoop.security.credential.provider.path spark.hadoop.javax.jdo.option.ConnectionURL fs.x.impl
+hive.exec.pre.hooks
+"""
+
+
 def project(**more):
     return {"connections": {"shop": "sqlite:///x.db"}, "streams": {"t": STREAM}, **more}
 
@@ -26,76 +51,7 @@ def refused(tmp_path, values) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "spark.driver.extraJavaOptions",
-        "spark.driver.defaultJavaOptions",
-        "spark.executor.extraJavaOptions",
-        "spark.driver.extraClassPath",
-        "spark.executor.extraClassPath",
-        "spark.driver.extraLibraryPath",
-        "spark.driver.userClassPathFirst",
-        "spark.jars",
-        "spark.jars.packages",
-        "spark.jars.repositories",
-        "spark.jars.ivySettings",
-        "spark.plugins",
-        "spark.extraListeners",
-        "spark.files",
-        "spark.archives",
-        "spark.submit.pyFiles",
-        "spark.pyspark.python",
-        "spark.pyspark.driver.python",
-        "spark.executorEnv.LD_PRELOAD",
-        "spark.yarn.dist.jars",
-        "spark.yarn.jars",
-        "spark.kubernetes.container.image",
-        "spark.kubernetes.driver.podTemplateFile",
-        "spark.serializer",
-        "spark.closure.serializer",
-        "spark.kryo.registrator",
-        "spark.kryo.classesToRegister",
-        "spark.shuffle.manager",
-        "spark.shuffle.sort.io.plugin.class",
-        "spark.io.compression.codec",
-        "spark.storage.replication.policy",
-        "spark.ui.filters",
-        "spark.redaction.regex",
-        "spark.sql.redaction.options.regex",
-        "spark.sql.extensions",
-        "spark.sql.catalog.x",
-        "spark.sql.catalog.lake.io-impl",
-        "spark.sql.catalogImplementation",
-        "spark.sql.hive.metastore.jars",
-        "spark.sql.hive.metastore.jars.path",
-        "spark.sql.queryExecutionListeners",
-        "spark.sql.streaming.streamingQueryListeners",
-        "spark.sql.sources.outputCommitterClass",
-        "spark.sql.sources.commitProtocolClass",
-        "spark.sql.parquet.output.committer.class",
-        "spark.sql.cache.serializer",
-        "spark.sql.streaming.stateStore.providerClass",
-        "spark.sql.artifact.isolation.enabled",
-        "spark.connect.extensions.relation.classes",
-        "spark.delta.logStore.class",
-        "spark.delta.logStore.s3.impl",
-        "spark.hadoop.fs.x.impl",
-        "spark.hadoop.fs.s3a.impl",
-        "spark.hadoop.fs.AbstractFileSystem.s3a.impl",
-        "spark.hadoop.fs.s3a.custom.signers",
-        "spark.hadoop.fs.s3a.s3.client.factory.impl",
-        "spark.hadoop.fs.s3a.audit.service.classname",
-        "spark.hadoop.fs.azure.shellkeyprovider.script",
-        "spark.hadoop.fs.azure.sas.token.provider.type",
-        "spark.hadoop.fs.gs.auth.access.token.provider.impl",
-        "spark.hadoop.parquet.crypto.factory.class",
-        "spark.hadoop.hadoop.security.credential.provider.path",
-        "spark.hadoop.javax.jdo.option.ConnectionURL",
-        "fs.x.impl",
-        "hive.exec.pre.hooks",
-    ],
-)
+@pytest.mark.parametrize("name", CODE.split())
 def test_a_setting_that_may_run_code_is_refused(tmp_path, name):
     assert f"spark.conf.{name}: is not a setting" in refused(tmp_path, project(spark={"conf": {name: "x"}}))
 
@@ -146,26 +102,15 @@ def test_ordinary_settings_need_no_flag(tmp_path):
     assert from_dict(project(spark={"conf": ordinary}), tmp_path, environ={}).spark.conf
 
 
-@pytest.mark.parametrize(
-    "catalog",
-    [
-        {"io-impl": "x.Y"},
-        {"catalog-impl": "x.Y"},
-        {"py-io-impl": "os.system"},
-        {"py-catalog-impl": "os.system"},
-        {"client.factory": "x.Y"},
-        {"client.credentials-provider": "x.Y"},
-        {"s3.client-factory-impl": "x.Y"},
-        {"rest.auth.type": "x.Y"},
-        {"rest-metrics-reporter": "x.Y"},
-        {"metrics-reporter-impl": "x.Y"},
-        {"table-default.write.location-provider.impl": "x.Y"},
-        {"jdbc.socketFactory": "x.Y"},
-        {"header.x": "org.evil.Code"},
-    ],
-)
-def test_a_catalogs_option_that_names_code_is_refused(tmp_path, catalog):
-    lake = {"lake": {"catalog": {"type": "rest", "uri": "https://x", **catalog}}}
+CODE_OF_CATALOGS = """
+io-impl catalog-impl py-io-impl py-catalog-impl client.factory client.credentials-provider s3.client-factory-impl
+rest.auth.type rest-metrics-reporter metrics-reporter-impl table-default.write.location-provider.impl jdbc.socketFactory
+"""
+
+
+@pytest.mark.parametrize("option", [*CODE_OF_CATALOGS.split(), "header.x"])
+def test_a_catalogs_option_that_names_code_is_refused(tmp_path, option):
+    lake = {"lake": {"catalog": {"type": "rest", "uri": "https://x", option: "org.evil.Code"}}}
     assert "known to run no code" in refused(tmp_path, project(lakes=lake))
 
 

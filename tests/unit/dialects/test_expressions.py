@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.batch import Latest
-from tidegate.core.ports.dialect import Relation
+from tidegate.core.grouping import Period, Periods, Prefixes, Steps
+from tidegate.core.ports.dialect import Connectable, Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
+    DOUBLE,
     INT,
     JSON,
     TEXT,
@@ -29,15 +31,21 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
-from tidegate.core.slices import Everything, Keys, Range
+from tidegate.core.slices import Everything, Keys, Partition, Range
 from tidegate.core.wire_format import WireFormat
+from tidegate.dialects.duckdb import Duckdb
+from tidegate.dialects.mariadb import Mariadb
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.sqlite import Sqlite
+from tidegate.errors import ConfigError
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
-TYPES: dict[str, tuple[Type, str]] = {
+UUID_KEYS = (("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",), ("it's",))
+FIRST, SECOND = "2025-01-01 00:00:00.000000", "2025-01-02 00:00:00.000000"
+Types = dict[str, tuple[Type, str]]
+POSTGRESQL: Types = {
     "a_int": (INT, "int4"),
     "a_bigint": (BIGINT, "int8"),
     "a_decimal": (decimal(12, 4), "numeric(12,4)"),
@@ -52,24 +60,69 @@ TYPES: dict[str, tuple[Type, str]] = {
     "a_binary": (BINARY, "bytea"),
     "a_json": (JSON, "jsonb"),
 }
-NO_ZONE = {"a_timestamptz"}
+SHARED: Types = {
+    "a_int": (INT, "int"),
+    "a_bigint": (BIGINT, "bigint"),
+    "a_decimal": (decimal(12, 4), "decimal(12,4)"),
+    "a_double": (DOUBLE, "double"),
+    "a_boolean": (BOOLEAN, "bit(1)"),
+    "a_date": (DATE, "date"),
+    "a_time": (TIME, "time"),
+    "a_timestamp": (TIMESTAMP, "datetime"),
+    "a_timestamptz": (TIMESTAMPTZ, "timestamp"),
+    "a_text": (TEXT, "varchar charset utf8mb4"),
+    "a_binary": (BINARY, "blob"),
+}
+DIALECTS: list[tuple[Connectable, Types]] = [
+    (Postgresql(), POSTGRESQL),
+    (Sqlite(), {name: kind for name, kind in POSTGRESQL.items() if name != "a_timestamptz"}),
+    (
+        Mariadb(),
+        {
+            **SHARED,
+            "a_stated_decimal": (decimal(12, 4), "decimal(65,4) stated"),
+            "an_unsigned": (decimal(20, 0), "bigint unsigned"),
+            "a_wide_decimal": (TEXT, "decimal(65,4)"),
+            "a_cyrillic": (TEXT, "varchar charset cp1251"),
+        },
+    ),
+    (
+        Duckdb(),
+        {
+            **SHARED,
+            "a_huge": (decimal(38, 0), "HUGEINT"),
+            "an_unsigned_huge": (decimal(38, 0), "UHUGEINT"),
+            "a_second": (TIMESTAMP, "TIMESTAMP_S"),
+            "a_nano": (TIMESTAMP, "TIMESTAMP_NS"),
+            "a_uuid": (UUID, "UUID"),
+            "a_json": (JSON, "JSON"),
+            "a_list": (array(INT), "INTEGER[]"),
+        },
+    ),
+]
 
 
-def columns(*, without: frozenset[str] | set[str] = frozenset()) -> tuple[Column, ...]:
+def columns(types: Types) -> tuple[Column, ...]:
     """One column of each type."""
-    return tuple(
-        Column(name=name, type=kind, native=native) for name, (kind, native) in TYPES.items() if name not in without
-    )
+    return tuple(Column(name=name, type=kind, native=native) for name, (kind, native) in types.items())
 
 
-def statements(dialect) -> dict[str, str]:
-    """Every statement over such a table."""
-    schema = Schema(columns=columns(without=NO_ZONE if dialect.kind == "sqlite" else set()))
-    made = Statements(dialect=dialect, relation=Relation(sql='"t"', label="t", parts=("t",)), schema=schema)
-    part = Range(cursor=("a_timestamp",), after="2025-01-01 00:00:00.000000", upto="2025-01-02 00:00:00.000000")
+def sql_of(dialect: Connectable, types: Types) -> dict[str, str]:
+    """Text and reading of every type, and every statement over such a table."""
+    found = {}
+    for column in columns(types):
+        if column.type.covered:
+            found[f"{column.name} text"] = dialect.text(dialect.quote(column.name), column)
+        reading = dialect.read(column)
+        found[f"{column.name} read as {reading.wire_format}"] = reading.sql
+    relation = Relation(sql=dialect.quote("t"), label="t", parts=("t",))
+    made = Statements(dialect=dialect, relation=relation, schema=Schema(columns=columns(types)))
+    part = Range(cursor=("a_timestamp",), after=FIRST, upto=SECOND)
     both = Range(cursor=("a_bigint",), after=None, upto="7", nulls=True)
     latest = Latest(key=("a_bigint",), order=("a_timestamp", "a_text"))
-    return {
+    day = Partition(column="a_date", label="20250101", low="2025-01-01", high="2025-01-02")
+    prefix = Partition(column="a_text", label="é", prefix="é", length=1)
+    found |= {
         "count": made.count(Everything(), None),
         "count latest": made.count(part, latest),
         "stats": made.stats(part),
@@ -77,31 +130,28 @@ def statements(dialect) -> dict[str, str]:
         "stats of null": made.stats(Range(cursor=("a_bigint",), after=None, upto=None, nulls=True)),
         "fingerprint": made.fingerprint(part, None),
         "fingerprint latest": made.fingerprint(both, latest),
+        "by steps": made.grouped(made.bucket(Steps(column="a_bigint", width=1000)), [Everything()]),
+        "by months": made.grouped(made.bucket(Periods(column="a_date", period=Period.MONTH)), [day]),
+        "by prefixes": made.grouped(made.bucket(Prefixes(column="a_text", length=2)), [prefix]),
         "key bounds": made.key_bounds(part, "a_text"),
-        "values": made.values(part, "a_uuid", 10),
+        "values": made.values(part, "a_text" if "a_double" in types else "a_uuid", 10),
         "borders": made.borders(part, 3),
-        "keys": made.condition(
-            Keys(columns=("a_uuid",), values=(("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",), ("it's",)))
-        ),
         "keys of two": made.condition(Keys(columns=("a_text", "a_boolean"), values=(("it's", "1"), ("\\", "0")))),
     }
-
-
-def expressions(dialect) -> dict[str, str]:
-    """Text and reading of every type."""
-    found = {}
-    for column in columns(without=NO_ZONE if dialect.kind == "sqlite" else set()):
-        found[f"{column.name} text"] = dialect.text(dialect.quote(column.name), column)
-        reading = dialect.read(column)
-        found[f"{column.name} read as {reading.wire_format}"] = reading.sql
+    if dialect.kind != "sqlite":
+        found["decimal"] = made.condition(Range(cursor=("a_decimal",), after="-1.5000", upto="1.5000"))
+    if "a_uuid" in types:
+        found["keys"] = made.condition(Keys(columns=("a_uuid",), values=UUID_KEYS))
+    if "a_timestamptz" in types:
+        found["instant"] = made.condition(Range(cursor=("a_timestamptz",), after=None, upto=FIRST))
     return found
 
 
 def spark_expressions() -> dict[str, str]:
     """Text, decoding and literal of every type."""
     spark = Spark()
-    found = {f"{column.name} text": spark.text(spark.quote(column.name), column) for column in columns()}
-    for column in columns():
+    found = {f"{column.name} text": spark.text(spark.quote(column.name), column) for column in columns(POSTGRESQL)}
+    for column in columns(POSTGRESQL):
         found[f"{column.name} from text"] = spark.decode("c0", column, WireFormat.TEXT)
     instant = Column(name="at", type=TIMESTAMPTZ)
     local = Column(name="at", type=TIMESTAMP)
@@ -109,7 +159,7 @@ def spark_expressions() -> dict[str, str]:
     found["timestamp from micros"] = spark.decode("c0", local, WireFormat.MICROS)
     found["date from days"] = spark.decode("c0", Column(name="d", type=DATE), WireFormat.DAYS)
     found["array from json"] = spark.decode("c0", Column(name="a", type=array(INT)), WireFormat.JSON)
-    found["fingerprint"] = spark.fingerprint("`t`", columns())
+    found["fingerprint"] = spark.fingerprint("`t`", columns(POSTGRESQL))
     found["text literal"] = spark.literal(TEXT, "plain")
     found["hostile literal"] = spark.literal(TEXT, "it's ${a} \\")
     found["timestamptz literal"] = spark.literal(TIMESTAMPTZ, "2025-01-01 00:00:00.000000")
@@ -119,11 +169,8 @@ def spark_expressions() -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [
-        ("postgresql", {**expressions(Postgresql()), **statements(Postgresql())}),
-        ("sqlite", {**expressions(Sqlite()), **statements(Sqlite())}),
-        ("spark", spark_expressions()),
-    ],
+    [("spark", spark_expressions()), *((dialect.kind, sql_of(dialect, types)) for dialect, types in DIALECTS)],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_sql_is_the_one_that_was_reviewed(name: str, found: dict[str, str]) -> None:
     """Set TIDEGATE_GOLDEN=write to rewrite the files, then review the difference."""
@@ -226,10 +273,15 @@ def test_sqlite_value_of_another_type_ends_the_statement(kind: Type, value: obje
     assert "tidegate: column" in str(refused.value)
 
 
-@pytest.mark.parametrize("dialect", [Postgresql(), Sqlite()])
-def test_names_and_texts_never_become_syntax(dialect) -> None:
-    assert dialect.quote('a"; DROP TABLE t; --') == '"a""; DROP TABLE t; --"'
-    assert dialect.literal(TEXT, "'; DROP TABLE t; --").strip().startswith("'''; DROP")
+@pytest.mark.parametrize("dialect", [dialect for dialect, _ in DIALECTS], ids=lambda dialect: dialect.kind)
+def test_names_and_texts_never_become_syntax(dialect: Connectable) -> None:
+    mark = "`" if dialect.kind == "mariadb" else '"'
+    assert dialect.quote(f"a{mark}; DROP TABLE t; --") == f"{mark}a{mark * 2}; DROP TABLE t; --{mark}"
+    assert dialect.string("'; DROP TABLE t; --").strip() == "'''; DROP TABLE t; --'"
+    assert dialect.kind != "mariadb" or "\\" not in dialect.string("\\'; DROP TABLE t; --")
+    if dialect.kind in ("mariadb", "duckdb"):
+        with pytest.raises(ConfigError):
+            dialect.quote("a\0b")
 
 
 def test_backslashes_of_postgresql_do_not_depend_on_a_setting() -> None:

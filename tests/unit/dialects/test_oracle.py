@@ -99,7 +99,7 @@ def test_the_vectors_have_their_fingerprint(server: SimulatedServer) -> None:
         "C6 text, C7 text, C8 blob)"
     )
     texts = []
-    for row, text in zip(vectors.postgresql_rows(), vectors.TEXTS, strict=True):
+    for row, text in zip(vectors.python_rows(), vectors.TEXTS, strict=True):
         c2 = None if row[2] is None else int(row[2] == "True")
         server.database.execute(
             "INSERT INTO SHOP.VECTORS VALUES (?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?)", [*row[:2], c2, *row[3:]]

@@ -87,7 +87,7 @@ def test_the_vectors_have_their_fingerprint(server: SimulatedServer) -> None:
         "CREATE TABLE dbo.vectors (c0 bigint, c1 decimal(38,4), c2 boolean, c3 date, c4 timestamp, c5 timestamptz, "
         "c6 text, c7 uuid, c8 blob)"
     )
-    server.database.executemany("INSERT INTO dbo.vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", vectors.postgresql_rows())
+    server.database.executemany("INSERT INTO dbo.vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", vectors.python_rows())
     with_casts = probe_of(opened(server), "vectors")
     assert [column.type.spark for column in with_casts.schema()][3:6] == ["date", "timestamp_ntz", "timestamp"]
     assert with_casts.fingerprint(Everything()) == vectors.FINGERPRINT

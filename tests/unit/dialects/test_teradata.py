@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-import teradatasql
 
 from integration.source import vectors
 from support import simulated_teradata as simulated
@@ -21,19 +20,13 @@ from tidegate.core.ids import Connection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.teradata import Teradata
-from tidegate.dialects.teradata.address import address_of
-from tidegate.dialects.teradata.errors import refused, translate
 from tidegate.dialects.teradata.session import SETTINGS, TeradataSession
-from tidegate.dialects.teradata.types import column_of, type_of
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
     EdgeUnknown,
-    SchemaRefused,
     SourceError,
     SourceMoved,
-    SourceRefused,
-    SourceUnavailable,
 )
 from tidegate.sources.database.probe import DatabaseProbe
 
@@ -88,7 +81,7 @@ def test_the_vectors_have_their_fingerprint(server: SimulatedServer) -> None:
         "c7 text, c8 blob)"
     )
     texts = []
-    for row, text in zip(vectors.postgresql_rows(), vectors.TEXTS, strict=True):
+    for row, text in zip(vectors.python_rows(), vectors.TEXTS, strict=True):
         server.database.execute("INSERT INTO SHOP.vectors VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [*row[:2], *row[3:]])
         fields = text.split("|")
         texts.append("|".join([*fields[:2], *fields[3:]]))
@@ -194,104 +187,6 @@ def test_bounds(server: SimulatedServer) -> None:
         session.safe_sequence_bound(
             session.dialect.relation("SHOP", "orders"), Column(name="id", type=BIGINT), wait=timedelta(0)
         )
-
-
-@pytest.mark.parametrize(
-    ("number", "text", "kind", "words"),
-    [
-        (3807, "Object 'x' does not exist.", ColumnMissing, "does not exist"),
-        (3706, "Syntax error: expected something between", ConfigError, "Syntax error"),
-        (5589, "Function 'HASH_MD5' does not exist.", SourceError, "hash_md5 is not installed"),
-        (5589, "Function 'SOMETHING' does not exist.", ConfigError, "does not exist"),
-        (2631, "Transaction aborted due to deadlock.", SourceUnavailable, "deadlock"),
-        (2652, "Operation not allowed: x is being Loaded.", SourceUnavailable, "being loaded"),
-        (2828, "Request was rolled back during system recovery.", SourceUnavailable, "restart"),
-        (2646, "No more spool space in loader.", SourceError, "spool space"),
-        (3798, "A column or character expression is larger than the max size.", SourceError, "longer than a VARCHAR"),
-        (2616, "Numeric overflow 4711 hunter2", SourceError, "error 2616"),
-    ],
-)
-def test_errors_name_no_value(number: int, text: str, kind: type, words: str) -> None:
-    found = translate("dwh", "loader", error(number, text))
-    assert type(found) is kind
-    assert words in str(found)
-    assert "hunter2" not in str(found)
-    assert "gosqldriver" not in f"{found}{found.hint}"
-    assert found.retryable == (kind is SourceUnavailable)
-
-
-def test_a_missing_grant_is_named() -> None:
-    text = "The user does not have SELECT access to SALES.ORDERS."
-    assert "`GRANT SELECT ON SALES.ORDERS TO loader`" in translate("dwh", "loader", error(3523, text)).hint
-
-
-def test_failed_logins() -> None:
-    login = error(8017, "The UserId, Password or Account is invalid.")
-    assert isinstance(refused("dwh", "h:443", login), SourceRefused)
-    assert "refused the login" in str(refused("dwh", "h:443", login))
-    text = "[Version 20] [Teradata SQL Driver] [Error 519] x509: certificate signed by unknown authority"
-    unverified = refused("dwh", "h:443", teradatasql.OperationalError(text))
-    assert "could not be verified" in str(unverified)
-    assert not unverified.retryable
-
-
-@pytest.mark.parametrize(
-    ("host", "words"), [("127.0.0.1", "connection refused|no connection"), ("nowhere.invalid", "unknown host")]
-)
-def test_unreachable_by_the_real_driver(host: str, words: str) -> None:
-    url = f"teradata://me:s3cr3t@{host}:1/x?sslmode=disable&connect_timeout=3"
-    with pytest.raises(SourceUnavailable, match=f"{host}:1 cannot be reached: ({words})") as found:
-        Teradata().open(Connection(name="dwh", url=url))
-    assert found.value.retryable
-    assert "s3cr3t" not in f"{found.value}{found.value.hint}"
-
-
-def test_beyond_this_machine_the_server_is_verified() -> None:
-    found = address_of(Connection(name="dwh", url="teradata://me:p%40ss@db.example/SHOP"))
-    arguments = found.arguments()
-    assert (arguments["sslmode"], arguments["https_port"], arguments["sslca"]) == (
-        "VERIFY-FULL",
-        "443",
-        found.authorities,
-    )
-    assert "dbs_port" not in arguments
-    jdbc = found.jdbc(SETTINGS)
-    assert jdbc.url.startswith(
-        "jdbc:teradata://db.example/DATABASE=SHOP,TMODE=ANSI,SSLMODE=VERIFY-FULL,HTTPS_PORT=443,"
-    )
-    assert f"SSLCA={found.authorities}" in jdbc.url
-    assert jdbc.properties["password"] == "p@ss"
-    assert "p@ss" not in f"{found}{jdbc.url}"
-    plain = Connection(name="dwh", url="teradata://me@db.example/SHOP?sslmode=disable")
-    assert address_of(plain).arguments()["dbs_port"] == "1025"
-    assert "may read and change" in Teradata().in_the_clear(plain)
-    assert address_of(Connection(name="dwh", url="teradata://me@127.0.0.1/SHOP")).arguments()["sslmode"] == "PREFER"
-
-
-@pytest.mark.parametrize(
-    ("native", "spark"),
-    [
-        ("BYTEINT", "int"),
-        ("DECIMAL(12,4)", "decimal(12,4)"),
-        ("NUMBER(10)", "decimal(10,0)"),
-        ("NUMBER", None),
-        ("CHAR(5) CHARACTER SET LATIN NOT CASESPECIFIC", "string"),
-        ("TIMESTAMP(0)", "timestamp_ntz"),
-        ("TIMESTAMP(6) WITH TIME ZONE", "timestamp"),
-        ("TIME(6) WITH TIME ZONE", None),
-        ("INTERVAL DAY(2)", None),
-        ("PERIOD(DATE)", None),
-    ],
-)
-def test_types(native: str, spark: str | None) -> None:
-    found = type_of(native)
-    assert (found and found.spark) == spark
-
-
-def test_a_type_that_is_stated_is_that_of_the_column() -> None:
-    assert column_of("x", ("CLOB(100)", True), None) == "CLOB(100)"
-    with pytest.raises(SchemaRefused, match="cannot be read as 'text'"):
-        column_of("x", ("CLOB(100)", True), "text")
 
 
 def test_texts_are_as_long_in_a_row_as_they_are_declared() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
-from tidegate.core.schema import BIGINT, DATE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, Column, Type, decimal
+from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UUID, Column, Type, decimal
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.mariadb import Mariadb
 from tidegate.dialects.oracle import Oracle
@@ -88,3 +88,22 @@ def test_an_index_over_spellings_guarantees_no_key(
         assert probe.unique(("code", "id"))
         assert not probe.unique(("code",))
         assert {"code"} in probe.session.unique_sets(probe.statements.relation)
+
+
+def test_an_index_over_the_column_itself_serves() -> None:
+    """The condition for it holds for every row above the bound, also where the type rounds."""
+    likely = SqlServer().likely_above
+    above = "2025-01-01 00:00:00.003000"
+    kept = Column(name="x", type=TIMESTAMP, native="datetime")
+    assert likely("[x]", kept, above) == "[x] > CAST('2024-12-31T23:59:59.999' AS datetime)"
+    assert likely("[x]", kept, "0001-01-01 00:00:00.000000") == "1 = 1"
+    version = Column(name="x", type=BIGINT, native="timestamp")
+    assert likely("[x]", version, "7") == "[x] > CAST(CAST(7 AS bigint) AS binary(8))"
+    assert likely("[x]", Column(name="x", type=INT, native="int"), "7") == "1 = 1"
+    of_date = Column(name="D", type=TIMESTAMP, native="DATE")
+    assert Oracle().likely_above('"D"', of_date, "2025-01-01 10:00:00.500000") == (
+        "\"D\" >= to_date('2025-01-01 10:00:00', 'YYYY-MM-DD HH24:MI:SS')"
+    )
+    text = {native: Column(name="x", type=TEXT, native=native) for native in ("varchar(9)", "xml")}
+    assert SqlServer().seek("[x]", text["varchar(9)"], ["it's"]) == "[x] IN (N'it''s')"
+    assert SqlServer().seek("[x]", text["xml"], ["a"]) is None

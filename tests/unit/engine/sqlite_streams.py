@@ -24,11 +24,19 @@ from tidegate.writers.merge import Merge
 THROUGH = "2025-01-10 00:00:00.000000"
 
 
+def bare(strategy: Any, writer: Any, key: tuple[str, ...] = ("id",), **given: Any) -> Stream:
+    """A stream without a source and a lake."""
+    target = Target(lake="lake", namespace=("a",), table="b")
+    parts = {"strategy": strategy, "writer": writer, "key": key, "source": None, "source_name": "t", "format": None}
+    return Stream(**{"name": "s", "uid": "u", "target": target, **parts, **given})
+
+
 @dataclass(kw_only=True)
 class Told:
     """A format of which only the state of a table is asked."""
 
     table: TableState
+    invisible: bool = True
 
     def state(self, target: Target, uid: str) -> TableState:  # noqa: ARG002 - there is one table
         return self.table

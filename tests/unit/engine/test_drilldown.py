@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.fingerprint import Fingerprint, row_text
-from tidegate.engine.verification.drilldown import LEAF_ROWS, MOST_LEAF_ROWS, Difference, buckets_for, compare
+from tidegate.engine.verification import drilldown
+from tidegate.engine.verification.drilldown import Difference, buckets_for, compare
 
 Row = tuple[int, str]
+LEAF_ROWS, MOST_LEAF_ROWS = 32, 512
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_leaves():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drilldown, "LEAF_ROWS", LEAF_ROWS)
+        patch.setattr(drilldown, "MOST_LEAF_ROWS", MOST_LEAF_ROWS)
+        yield
 
 
 @dataclass(kw_only=True)
@@ -92,8 +103,8 @@ def test_equal_sides_send_no_row():
 
 
 def test_few_differing_rows_fetch_no_more_than_their_leaves():
-    source = [(number, "a") for number in range(100_000)]
-    target = [(number, "b" if number % 10_000 == 7 else value) for number, value in source]
+    source = [(number, "a") for number in range(3_000)]
+    target = [(number, "b" if number % 300 == 7 else value) for number, value in source]
     difference = found(source, target)
     assert len(difference.changed) == 10
     assert difference.buckets <= 10
@@ -103,9 +114,9 @@ def test_few_differing_rows_fetch_no_more_than_their_leaves():
 def test_a_large_bucket_is_divided_before_its_rows_are_fetched():
     rows = 4 * MOST_LEAF_ROWS
     source = Memory(rows=[(number, "a") for number in range(rows)])
-    target = Memory(rows=[(number, "a") for number in range(rows) if number != 4711])
+    target = Memory(rows=[(number, "a") for number in range(rows) if number != 471])
     difference = compare(source, target, rows=2 * LEAF_ROWS, to_rows=True)  # far fewer than there are
-    assert numbers(difference.missing) == {4711}
+    assert numbers(difference.missing) == {471}
     assert difference.fetched < MOST_LEAF_ROWS
     assert [spread.count for spread in source.asked] == [2, 128]
     assert source.asked[1].within == ("1",)

@@ -11,7 +11,6 @@ import pytest
 from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror, Upsert
-from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import Reset, WriteFacts
 from tidegate.core.ports.format import TableState
@@ -25,26 +24,16 @@ from tidegate.engine.context import FULL_REFRESH
 from tidegate.engine.events import Journal
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stages import detect
-from tidegate.engine.stream import Stream
 from tidegate.errors import PlanError, VersionGone
 from tidegate.strategies.cdc import Cdc
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
+from unit.engine.sqlite_streams import bare
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), effect=Apply(rules=EventRules()), state={"p": 9})
 BULK = replace(EVENTS, slices=(Everything(),), effect=Mirror(log=EventRules()))
-STREAM = Stream(
-    name="s",
-    uid="u",
-    source=None,
-    source_name="log p",
-    target=Target(lake="lake", namespace=("a",), table="b"),
-    format=None,
-    strategy=Cdc(),
-    writer=Merge(),
-    key=("id",),
-)
+STREAM = bare(Cdc(), Merge())
 
 
 def position(number, after, load="old"):

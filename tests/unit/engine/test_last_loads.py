@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tidegate.core.ids import Target
 from tidegate.core.manifest import LOADED, File, Manifest
 from tidegate.core.position import Position
 from tidegate.core.position_state import MANIFEST
-from tidegate.engine.stream import Stream
 from tidegate.engine.verification import expected
 from tidegate.engine.verification.comparison import refuse_unknown
 from tidegate.errors import PlanError
@@ -21,6 +19,7 @@ from tidegate.strategies.watermark import Watermark
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
+from unit.engine.sqlite_streams import bare
 
 LANDED = Position(sequence=3, load_id="x", kind="files", state={MANIFEST: "1"})
 COPIED = Position(sequence=3, load_id="x", kind="full", state={})
@@ -37,20 +36,6 @@ class Keys:
         return len({key for path in part.paths for key in self.keys[path]})
 
 
-def stream(strategy, writer):
-    return Stream(
-        name="s",
-        uid="u",
-        source=None,
-        source_name="t",
-        target=Target(lake="lake", namespace=("a",), table="b"),
-        format=None,
-        strategy=strategy,
-        writer=writer,
-        key=("id",),
-    )
-
-
 @pytest.mark.parametrize(
     ("strategy", "writer", "since", "order"),
     [
@@ -65,13 +50,13 @@ def stream(strategy, writer):
     ],
 )
 def test_what_is_expected_of_a_key_is_ordered_by_load_where_loads_are_remembered(strategy, writer, since, order):
-    rule = expected.rule(stream(strategy, writer), since)
+    rule = expected.rule(bare(strategy, writer), since)
     assert (rule.order if rule else None) == order
 
 
 def ask(keys: Mapping[str, str], loads: Mapping[str, int], writer) -> None:
     manifest = Manifest.of(File(path=path, size=1, tag=path, loaded=loads.get(path, 0)) for path in keys)
-    refuse_unknown(stream(Files(), writer), LANDED, manifest, Keys(keys))
+    refuse_unknown(bare(Files(), writer), LANDED, manifest, Keys(keys))
 
 
 @pytest.mark.parametrize(

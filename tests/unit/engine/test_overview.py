@@ -17,6 +17,7 @@ from tidegate.telemetry.metrics import Metrics
 
 NOW = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 STREAM = {"strategy": {"kind": "full"}, "write": "replace"}
+ORDERS = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
 
 
 @pytest.fixture
@@ -30,15 +31,24 @@ def folder(tmp_path):
 def project(folder, **streams) -> Project:
     values = {
         "connections": {"shop": {"url": f"sqlite:///{folder / 'shop.db'}"}},
-        "streams": {
-            "orders": {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM},
-            **streams,
-        },
+        "streams": {"orders": ORDERS, **streams},
     }
     return Project.from_dict(values, folder=folder)
 
 
 PATTERN = {"source": {"connection": "shop", "table": "raw_*"}, "target": "lake.raw.{table}", **STREAM}
+
+
+def registered(one: Project, ago: timedelta = timedelta(0), run: str | None = None, ended=Result.UNCHANGED) -> str:
+    """Makes the stream known that long ago; with a run that ended so."""
+    (uid,) = (each.uid for each in one.status())
+    registry = one.registry
+    registry._clock = lambda: NOW - ago
+    registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
+    if run:
+        registry.start_run(run, uid)
+        registry.finish_run(run, Outcome(stream="orders", outcome=ended, strategy="full"))
+    return uid
 
 
 def listed(one: Project) -> dict:
@@ -99,15 +109,9 @@ def test_a_pattern_whose_source_does_not_answer_says_so(folder):
     ],
 )
 def test_what_is_due_and_what_is_late(schedule, ran, due, late, folder):
-    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
-    with project(folder, orders=stream | ({"schedule": schedule} if schedule else {})) as one:
-        (uid,) = (each.uid for each in one.status())
+    with project(folder, orders=ORDERS | ({"schedule": schedule} if schedule else {})) as one:
         if ran is not None:
-            registry = one.registry
-            registry._clock = lambda: NOW - ran
-            registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
-            registry.start_run("r", uid)
-            registry.finish_run("r", Outcome(stream="orders", outcome=Result.UNCHANGED, strategy="full"))
+            registered(one, ran, "r")
         (status,) = overview(one.config, one.lakes, one.registry, NOW, Choice())
     assert (status.due_at, status.late) == (due, late)
 
@@ -123,14 +127,10 @@ def test_what_is_due_and_what_is_late(schedule, ran, due, late, folder):
     ],
 )
 def test_a_stream_that_was_never_loaded_is_late_everywhere_alike(schedule, known, due, late, state, folder):
-    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
-    with project(folder, orders=stream | {"schedule": schedule}) as one:
-        (uid,) = (each.uid for each in one.status())
-        registry = one.registry
-        registry._clock = lambda: NOW - known
-        registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
-        ((listed, _),) = recorded(one.config, one.lakes, registry.status(), NOW)
-        (status,) = overview(one.config, one.lakes, registry, NOW, Choice())
+    with project(folder, orders=ORDERS | {"schedule": schedule}) as one:
+        registered(one, known)
+        ((listed, _),) = recorded(one.config, one.lakes, one.registry.status(), NOW)
+        (status,) = overview(one.config, one.lakes, one.registry, NOW, Choice())
         lines = Metrics(config=one.config, lakes=one.lakes, now=lambda: NOW).render().decode().splitlines()
     for each in (status, listed):
         assert (each.due_at, each.late, each.health) == (due, late, state)
@@ -139,12 +139,8 @@ def test_a_stream_that_was_never_loaded_is_late_everywhere_alike(schedule, known
 
 
 def test_a_stream_at_work_is_neither_due_nor_late(folder):
-    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
-    with project(folder, orders=stream | {"schedule": {"every": "5m"}}) as one:
-        (uid,) = (each.uid for each in one.status())
-        one.registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
-        with one.registry.lease(uid):
-            (status,) = one.status()
+    with project(folder, orders=ORDERS | {"schedule": {"every": "5m"}}) as one, one.registry.lease(registered(one)):
+        (status,) = one.status()
     assert (status.due_at, status.late, status.held_by is None) == (None, None, False)
 
 
@@ -157,14 +153,8 @@ def test_the_turn_after_the_one_that_was_missed():
 
 
 def test_a_stream_that_runs_and_fails_each_time_is_late_as_its_alert_says(folder):
-    stream = {"source": {"connection": "shop", "table": "orders"}, "target": "lake.shop.orders", **STREAM}
-    with project(folder, orders=stream | {"schedule": {"every": "5m"}}) as one:
-        (uid,) = (each.uid for each in one.status())
-        registry = one.registry
+    with project(folder, orders=ORDERS | {"schedule": {"every": "5m"}}) as one:
         for minutes in (9, 4):
-            registry._clock = lambda minutes=minutes: NOW - timedelta(minutes=minutes)
-            registry.register(uid=uid, name="orders", source="shop: orders", target="lake.shop.orders")
-            registry.start_run(f"r{minutes}", uid)
-            registry.finish_run(f"r{minutes}", Outcome(stream="orders", outcome=Result.FAILED, strategy="full"))
-        (status,) = overview(one.config, one.lakes, registry, NOW, Choice())
+            registered(one, timedelta(minutes=minutes), f"r{minutes}", Result.FAILED)
+        (status,) = overview(one.config, one.lakes, one.registry, NOW, Choice())
         assert (status.due_at, status.late) == (NOW + timedelta(minutes=1), True)

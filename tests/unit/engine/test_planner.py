@@ -10,7 +10,7 @@ import pytest
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import EFFECTS, Upsert
-from tidegate.core.ids import Connection, Target
+from tidegate.core.ids import Connection
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
@@ -35,6 +35,7 @@ from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.sources.database import Database
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
+from unit.engine.sqlite_streams import bare
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 WINDOW = Range(cursor=("at",), after="1", upto="2")
@@ -60,18 +61,8 @@ def schema(**columns: Type) -> Schema:
 
 
 def stream(*, key=("id",), **values) -> Stream:
-    return Stream(
-        name="s",
-        uid="u",
-        source=Database(connection=Connection(name="shop", url="sqlite:///shop.db"), table="orders"),
-        source_name="shop:s",
-        target=Target(lake="lake", namespace=("a",), table="b"),
-        format=None,
-        strategy=Full(),
-        writer=Always(),
-        key=key,
-        policies=Policies(**values),
-    )
+    shop = Database(connection=Connection(name="shop", url="sqlite:///shop.db"), table="orders")
+    return bare(Full(), Always(), key, source=shop, policies=Policies(**values))
 
 
 def plan(
@@ -246,3 +237,20 @@ def test_rules_are_held_against_the_columns_before_a_row_is_read():
     rule = Rule(check=NotNull(columns=("nmae",)), name="not_null(nmae)")
     with pytest.raises(ColumnMissing, match=r"check not_null\(nmae\) names the column 'nmae'.*did you mean 'name'"):
         plan(schema(id=INT, name=TEXT), schema(id=INT, name=TEXT), checks=(rule,))
+
+
+def test_a_promise_of_no_null_that_the_source_gives_up_is_given_up_by_the_table_unless_the_contract_stops_it():
+    required = Schema(columns=(Column(name="id", type=INT), Column(name="name", type=TEXT, nullable=False)))
+    optional = schema(id=INT, name=TEXT)
+    (change,) = plan(optional, required).evolution.apply
+    assert (change.kind, change.column) == (ChangeKind.NULLABILITY, "name")
+    with pytest.raises(SchemaRefused, match="forbids: name: nullability"):
+        plan(optional, required, contract={"nullability": "stop"})
+    assert plan(schema(id=INT), required, contract={"nullability": "stop"}).evolution.apply, "of a column that is gone"
+    assert plan(required, optional).evolution.apply == ()
+
+
+def test_a_cast_that_cannot_be_proven_stops_and_says_which_can():
+    with pytest.raises(SchemaRefused, match="forbids: price: type_change") as caught:
+        plan(schema(id=INT, price=DOUBLE), schema(id=INT, price=decimal(12, 2)), contract={"type_change": "cast"})
+    assert "`cast` converts integers to decimals" in caught.value.hint

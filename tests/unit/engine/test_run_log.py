@@ -9,9 +9,10 @@ import pytest
 from tidegate.engine.events import Event, Journal, Moment, Stage
 from tidegate.engine.run_log import LINES, LONGEST, RunLog
 from tidegate.errors import RegistryError
-from tidegate.registry.logs import RUNS
+from tidegate.registry import logs
 from tidegate.registry.store import Registry
 
+RUNS = 5
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
 
@@ -111,7 +112,8 @@ def test_what_is_told_and_not_a_block_has_its_time_too():
     assert journal.seconds["advance"] > 0
 
 
-def test_the_registry_keeps_the_logs_of_the_newest_runs(tmp_path):
+def test_the_registry_keeps_the_logs_of_the_newest_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "RUNS", RUNS)
     clock = iter(NOON + timedelta(minutes=minute) for minute in range(10_000))
     with Registry.open(f"sqlite:///{tmp_path}/registry.db") as registry:
         registry._clock = lambda: next(clock)

@@ -10,7 +10,6 @@ import pytest
 from support.duck_frame import DuckFrame, connect
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
-from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import TableState
@@ -22,7 +21,6 @@ from tidegate.core.slices import Everything, LogRange, Partition, Range
 from tidegate.core.slices import Files as Chosen
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.quarantine.superseded import Load, how, left, whole
-from tidegate.engine.stream import Stream
 from tidegate.spark.validation import META
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.files import Files
@@ -32,27 +30,13 @@ from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
 from tidegate.writers.scd2 import Scd2
+from unit.engine.sqlite_streams import bare
 
 EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), effect=Apply(rules=EventRules()))
 WINDOW = ChangeSet(slices=(Range(cursor=("at",), after="1", upto="2"),), effect=Upsert())
 LANDED = ChangeSet(slices=(Chosen(paths=("a.csv",)),), effect=Insert(), state={MANIFEST: "1"})
 ALL = ChangeSet(slices=(Everything(),), effect=Mirror())
 CDC, FULL, BY_TIME = Cdc(), Full(), Watermark(column="at")
-
-
-def stream(strategy, writer, key=("id",)):
-    target = Target(lake="lake", namespace=("a",), table="b")
-    return Stream(
-        name="s",
-        uid="u",
-        source=None,
-        source_name="t",
-        target=target,
-        format=None,
-        strategy=strategy,
-        writer=writer,
-        key=key,
-    )
 
 
 def load(of, changes, **more):
@@ -85,37 +69,37 @@ def load(of, changes, **more):
     ],
 )
 def test_each_stream_has_its_order(strategy, writer, changes, expected):
-    of = stream(strategy, writer)
+    of = bare(strategy, writer)
     assert how(of, load(of, changes)) is expected
 
 
 def test_a_source_with_one_row_a_key_needs_no_order():
-    of = stream(BY_TIME, Merge())
+    of = bare(BY_TIME, Merge())
     assert how(of, load(of, WINDOW, unique=True)) is Superseding.KEY
 
 
 def test_a_row_of_a_file_that_is_loaded_later_is_later_whatever_order_by_says():
-    of = stream(Files(), Merge(order_by=("at",)))
+    of = bare(Files(), Merge(order_by=("at",)))
     assert how(of, load(of, LANDED)) is Superseding.KEY
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE, Mode.MERGE_DIFFERENCES])
 def test_a_table_that_becomes_what_is_read_does_so_however_it_is_written(mode):
-    of = stream(FULL, Replace(), key=())
+    of = bare(FULL, Replace(), key=())
     made = load(of, ALL)
     assert whole(of, replace(made, plan=replace(made.plan, write=WriteChoice(mode=mode, reason=""))))
 
 
 def test_a_load_of_a_part_leaves_what_waits_elsewhere():
-    of = stream(BY_TIME, Merge())
+    of = bare(BY_TIME, Merge())
     assert not whole(of, load(of, WINDOW))
     assert whole(of, load(of, WINDOW, full_refresh=True))
-    history = stream(FULL, Scd2())
+    history = bare(FULL, Scd2())
     assert not whole(history, load(history, ALL)), "versions that were read before go on to count"
 
 
 def test_only_rows_of_earlier_loads_are_superseded():
-    of, duck = stream(FULL, Replace(), key=()), connect()
+    of, duck = bare(FULL, Replace(), key=()), connect()
     columns = {"id": "bigint", f"{META}load": "bigint", f"{META}until": "bigint"}
     made = load(of, replace(ALL, slices=(Partition(column="id", label="1", low="1", high="5"),)))
     number = made.plan.position.sequence

@@ -1,4 +1,4 @@
-"""When a changed type makes a load a full refresh, and which hint a refusal has."""
+"""Which types hold the values of which, which values are cast, and which columns are left out."""
 
 from dataclasses import replace
 
@@ -6,10 +6,12 @@ import pytest
 
 from tidegate.config.options import fields
 from tidegate.config.sections import Contract
-from tidegate.core.policies.contract import MODES, Mode, modes_of
+from tidegate.core.casts import cast_of
+from tidegate.core.policies.contract import MODES, ColumnMapping, Mode, modes_of
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
+    BOOLEAN,
     DATE,
     DOUBLE,
     INT,
@@ -17,10 +19,17 @@ from tidegate.core.schema import (
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     ChangeKind,
+    Column,
+    Schema,
     decimal,
     holds,
 )
+from tidegate.engine.planner import DEFAULT_CONTRACT
+from tidegate.engine.rescued_columns import incompatibilities
+from tidegate.sources.database import Database
+from tidegate.sources.files import Files
 
 
 @pytest.mark.parametrize(
@@ -68,3 +77,75 @@ def test_the_modes_of_every_kind_of_change_are_those_of_the_project_file():
     assert {*fields(Contract)} == {*ChangeKind}
     assert Mode.STOP not in modes_of(ChangeKind.TYPE_CHANGE, but=Mode.STOP)
     assert replace(Contract(), type_change="widen").type_change == "widen"
+
+
+@pytest.mark.parametrize(
+    ("source", "table", "suffix"),
+    [
+        (INT, decimal(12, 2), ".00"),
+        (INT, decimal(12, 0), ""),
+        (decimal(12, 2), decimal(14, 4), "00"),
+        (decimal(9, 0), decimal(12, 2), ".00"),
+        (decimal(9, 0), BIGINT, ""),
+        (TEXT, BIGINT, ""),
+        (DATE, TIMESTAMP, " 00:00:00.000000"),
+        (BIGINT, TEXT, ""),
+        (DATE, TEXT, ""),
+        (decimal(12, 4), decimal(12, 2), None),
+        (decimal(12, 2), BIGINT, None),
+        (DOUBLE, decimal(12, 2), None),
+        (DOUBLE, TEXT, None),
+        (TEXT, DATE, None),
+        (DATE, TIMESTAMPTZ, None),
+        (INT, BOOLEAN, None),
+    ],
+)
+def test_values_are_cast_where_their_text_is_the_same_but_for_what_the_types_add(source, table, suffix):
+    cast = cast_of(source, table)
+    assert (cast.suffix if cast else None) == suffix
+
+
+def schema(**columns):
+    return Schema(columns=tuple(Column(name=name, type=kind) for name, kind in columns.items()))
+
+
+def mapping(table, key=("id",), **contract):
+    return ColumnMapping(table=table, contract=contract, key=key)
+
+
+def test_only_changed_types_that_can_be_proven_are_cast_and_none_of_the_key():
+    source = schema(id=TEXT, size=TEXT, price=DOUBLE, day=DATE, note=TEXT)
+    table = schema(id=BIGINT, size=BIGINT, price=decimal(12, 2), day=TIMESTAMP)
+    found = mapping(table, type_change="cast").casts(source)
+    assert {change.column: cast.table for change, cast in found.items()} == {"size": BIGINT, "day": TIMESTAMP}
+    assert mapping(table, type_change="stop").casts(source) == {}
+
+
+def test_what_the_contract_rescues_or_discards_is_not_loaded():
+    source, table = schema(id=TEXT, size=TEXT, note=TEXT, token=UUID), schema(id=BIGINT, size=BIGINT, token=TEXT)
+
+    def left(**contract):
+        found = mapping(table, **contract).unloaded_changes(source)
+        return {change.column: str(mode) for change, mode in found.items()}
+
+    assert left(add_column="rescue", type_change="discard") == {"note": "rescue", "size": "discard"}
+    assert left(add_column="evolve", type_change="rescue") == {"size": "rescue"}
+    assert left() == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "contract", "refused"),
+    [
+        (Database, {"type_change": "discard", "drop_column": "keep"}, None),
+        (Database, {"type_change": "discard", "drop_column": "stop"}, "use drop_column: keep, or type_change: stop"),
+        (Database, {"type_change": "cast", "drop_column": "stop"}, None),
+        (Database, {"add_column": "rescue", "drop_column": "stop"}, None),
+        (Files, {"add_column": "rescue"}, "only for database tables and queries"),
+        (Files, {"type_change": "cast"}, "only for database tables and queries"),
+        (Files, {}, None),
+    ],
+)
+def test_columns_are_left_out_only_where_that_can_be_done_and_contradicts_nothing(source, contract, refused):
+    found = incompatibilities(source, {**DEFAULT_CONTRACT, **contract})
+    assert (refused is None) == (found == [])
+    assert refused is None or refused in found[0]

@@ -58,6 +58,13 @@ class Runs:
         return StreamUpkeep(stream=stream.name, outcome="unchanged")
 
 
+def at_once(**options):
+    """Runs that end as soon as they have begun."""
+    runs = Runs(**options)
+    runs.gate.set()
+    return runs
+
+
 def watching(runs, *streams, parallel=1, stop_after=1):
     """A watch that stops after so many turns, and what it told."""
     told: list[WatchResult] = []
@@ -91,8 +98,7 @@ def test_who_asks_to_stop_waits_for_the_load_at_work_and_no_other_starts():
 
 @pytest.mark.parametrize(("parallel", "most"), [(1, 1), (2, 2)])
 def test_so_many_at_a_time_and_none_twice(parallel, most):
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     slow = runs.run
 
     def run(stream, due_at):
@@ -111,8 +117,7 @@ def test_so_many_at_a_time_and_none_twice(parallel, most):
 
 
 def test_a_paused_stream_is_left_out_until_it_is_resumed():
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     watch, told = watching(runs, Stream("a"), Stream("b"), stop_after=2)
     watch.paused = lambda stream: stream.name == "a" and not told
     watch.go({"a": SOON, "b": SOON})
@@ -121,8 +126,7 @@ def test_a_paused_stream_is_left_out_until_it_is_resumed():
 
 
 def test_a_registry_that_does_not_answer_hides_no_stream():
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     watch, told = watching(runs, Stream("a"))
 
     def paused(stream):
@@ -134,8 +138,7 @@ def test_a_registry_that_does_not_answer_hides_no_stream():
 
 
 def test_errors_pause_the_stream():
-    runs = Runs(fails=True)
-    runs.gate.set()
+    runs = at_once(fails=True)
     watch, told = watching(runs, Stream("a"))
     watch.go({"a": SOON})
     assert told[0].next_at - told[0].ended_at == timedelta(seconds=10)
@@ -143,8 +146,7 @@ def test_errors_pause_the_stream():
 
 
 def test_a_turn_that_breaks_is_logged_with_its_stream_which_is_retried(caplog):
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     watch, told = watching(runs, Stream("a"), Stream("b"), stop_after=4)
     well, broken = runs.run, []
 
@@ -169,8 +171,7 @@ def test_a_turn_that_breaks_is_logged_with_its_stream_which_is_retried(caplog):
 
 
 def test_maintenance_that_breaks_takes_nothing_from_the_load(caplog):
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     often = Policies(schedule=SOON, maintenance=Maintenance(every=timedelta(hours=1)))
     watch, told = watching(runs, Stream("a", policies=often), stop_after=2)
 
@@ -202,8 +203,7 @@ def test_a_stop_in_a_function_of_sqlite_is_no_fault_of_the_data(tmp_path):
 
 
 def test_tables_are_maintained_as_often_as_the_rules_say():
-    runs = Runs()
-    runs.gate.set()
+    runs = at_once()
     often = Maintenance(every=timedelta(hours=1))
     watch, told = watching(
         runs, Stream("a", policies=Policies(schedule=SOON, maintenance=often)), Stream("b"), stop_after=4

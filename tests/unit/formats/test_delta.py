@@ -12,58 +12,28 @@ from tidegate.core.grouping import Steps
 from tidegate.core.ids import Target
 from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
 from tidegate.errors import ConfigError, SchemaRefused, WriteError
 from tidegate.formats.delta import Delta, table
 from tidegate.formats.delta.log import Commit, Log
 from tidegate.formats.shared.storage import store_of
 from tidegate.storage import ArrowFiles
-
-UID = "0123456789abcdef"
-OTHER = "f" * 16
-TARGET = Target(lake="lake", namespace=("shop",), table="orders")
-FIELDS = {"id": "long", "name": "string"}
-
-
-def position(sequence: int, uid: str = UID) -> Position:
-    return Position(sequence=sequence, load_id=f"{uid[:2]}-{sequence}", kind="watermark", state={"at": sequence})
-
-
-def metadata(fields=FIELDS, **more):
-    columns = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields.items()]
-    text = json.dumps({"type": "struct", "fields": columns})
-    return {"metaData": {"id": "t-1", "schemaString": text, "partitionColumns": [], "configuration": {}, **more}}
-
-
-PROTOCOL = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}}
-
-
-def info(operation="WRITE", *, carries=None, uid=UID, at=0, **more):
-    text = {} if carries is None else {"userMetadata": table.user_metadata(uid, carries)}
-    return {"commitInfo": {"operation": operation, "timestamp": at, **text, **more}}
-
-
-def add(path, rows=1, *, low=0, high=9, dv=None, **more):
-    stats = {"numRecords": rows, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": 0}}
-    if dv:
-        more["deletionVector"] = {"storageType": "u", "pathOrInlineDv": dv[0], "offset": 1, "cardinality": dv[1]}
-    return {"add": {"path": path, "partitionValues": {}, "stats": json.dumps(stats), **more}}
-
-
-def remove(path, rows=1, **more):
-    return {"remove": {"path": path, "dataChange": True, "stats": json.dumps({"numRecords": rows}), **more}}
-
-
-def txn(version, uid=UID):
-    return {"txn": {"appId": uid, "version": version}}
-
-
-def load(sequence, *actions, uid=UID, operation="WRITE", at=0):
-    return [info(operation, carries=position(sequence, uid), uid=uid, at=at), txn(sequence, uid), *actions]
-
-
-MADE = [info("CREATE TABLE"), PROTOCOL, metadata()]
+from unit.formats.delta_logs import (
+    MADE,
+    OTHER,
+    PROTOCOL,
+    TARGET,
+    UID,
+    add,
+    info,
+    load,
+    log_of,
+    metadata,
+    position,
+    remove,
+    txn,
+    write,
+)
 
 
 @pytest.fixture
@@ -71,29 +41,14 @@ def lake(tmp_path: Path) -> Delta:
     return Delta(name="lake", folder=tmp_path)
 
 
-def log_of(lake: Delta) -> Path:
-    return lake.folder / "warehouse" / "shop" / "orders" / "_delta_log"
-
-
-def write(lake: Delta, *commits, first: int = 0) -> None:
-    folder = log_of(lake)
-    folder.mkdir(parents=True, exist_ok=True)
-    for version, actions in enumerate(commits, first):
-        lines = "".join(json.dumps(action) + "\n" for action in actions)
-        (folder / f"{version:020}.json").write_text(lines, encoding="utf-8")
-
-
 def state(lake: Delta, uid: str = UID):
     return lake.state(TARGET, uid)
 
 
-def test_no_table_is_no_table(lake):
+def test_an_empty_table_has_a_version_and_no_rows(lake):
     assert not state(lake).exists
     log_of(lake).mkdir(parents=True)
     assert not state(lake).exists, "a log without a commit is a table that nobody made yet"
-
-
-def test_an_empty_table_has_a_version_and_no_rows(lake):
     write(lake, MADE)
     found = state(lake)
     assert (found.exists, found.uuid, found.snapshot, found.rows, found.position) == (True, "t-1", "0", 0, None)
@@ -114,15 +69,13 @@ def test_a_restored_table_stands_where_the_rows_that_are_back_stood_and_keeps_it
     write(lake, MADE, load(1, add("a")), load(2, add("b")), [restore, remove("b")])
     found = state(lake)
     assert (found.position, found.last_sequence, found.rows) == (position(1), 2, 1)
-    write(lake, load(3, add("c")), first=4)
+    write(lake, load(3, add("c")))
     assert (state(lake).position, state(lake).last_sequence) == (position(3), 3)
-
-
-def test_a_table_restored_to_before_its_first_load_has_no_position(lake):
-    restore = info("RESTORE", operationParameters={"version": 0})
-    write(lake, MADE, load(1, add("a")), [restore, remove("a")])
+    write(lake, [info("RESTORE", operationParameters={"version": 0}), remove("a"), remove("c")])  # before any load
     found = state(lake)
-    assert (found.position, found.number, found.last_sequence, found.rows) == (None, None, 1, 0)
+    assert (found.position, found.number, found.last_sequence, found.rows) == (None, None, 3, 0), (
+        "before its first load"
+    )
 
 
 def checkpoint(lake: Delta, version: int, *actions, name: str | None = None) -> None:
@@ -231,64 +184,63 @@ def test_rows_deleted_from_a_file_make_it_another_file(lake):
     write(lake, MADE, [info(), add("a", 10)], [info(), remove("a", 10), add("a", 10, dv=("x", 3))])
     assert state(lake).rows == 7
     vector = add("a", 10, dv=("x", 3))["add"]["deletionVector"]
-    write(lake, [info(), remove("a", 10, deletionVector=vector)], first=3)
+    write(lake, [info(), remove("a", 10, deletionVector=vector)])
     assert state(lake).rows == 0
 
 
-def test_what_is_no_delta_table_is_refused(lake):
-    folder = log_of(lake).parent
-    folder.mkdir(parents=True)
-    (folder / "part-0.parquet").write_bytes(b"x")
-    with pytest.raises(WriteError, match="no Delta table"):
-        state(lake)
-
-
-def test_a_file_where_the_table_should_be_is_refused(lake):
-    log_of(lake).parent.parent.mkdir(parents=True)
-    log_of(lake).parent.write_text("a file")
-    with pytest.raises(WriteError, match="cannot be read"):
-        state(lake)
-
-
-@pytest.mark.parametrize("text", ['{"add": {"path"', "\xff"])
-def test_a_damaged_commit_is_an_error_and_names_its_file(lake, text):
-    write(lake, MADE, load(1))
-    (log_of(lake) / f"{1:020}.json").write_text(text, encoding="latin-1")
-    with pytest.raises(WriteError, match=f"{1:020}.json"):
-        state(lake)
-
-
-def test_a_gap_in_the_log_is_an_error(lake):
+def damaged(lake, how):
+    """Damages a log of two loads, or the folder that it lies in."""
+    commit = log_of(lake) / f"{1:020}.json"
+    match how:
+        case "no Delta table":
+            log_of(lake).parent.mkdir(parents=True)
+            (log_of(lake).parent / "part-0.parquet").write_bytes(b"x")
+            return
+        case "a file":
+            log_of(lake).parent.parent.mkdir(parents=True)
+            log_of(lake).parent.write_text("a file")
+            return
     write(lake, MADE, load(1), load(2))
-    forget(lake, 1)
-    with pytest.raises(WriteError, match="version 1"):
+    match how:
+        case "a line cut short":
+            commit.write_text('{"add": {"path"')
+        case "another encoding":
+            commit.write_bytes(b"\xff")
+        case "a gap":
+            forget(lake, 1)
+        case "a checkpoint":
+            (log_of(lake) / f"{2:020}.checkpoint.parquet").write_bytes(b"PAR1 and no more")
+        case "a position of a newer version":
+            newer = {"commitInfo": {"userMetadata": json.dumps({f"tidegate.{UID}.position": {"version": 99}})}}
+            write(lake, [newer, txn(3)])
+            assert state(lake, OTHER).position is None, "another stream's is no concern of ours"
+        case "a catalog's commits":
+            protocol = {**PROTOCOL["protocol"], "readerFeatures": ["catalogManaged"]}
+            write(lake, [{"protocol": protocol}, metadata()])
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("no Delta table", "no Delta table"),
+        ("a file", "cannot be read"),
+        ("a line cut short", f"{1:020}.json"),
+        ("another encoding", f"{1:020}.json"),
+        ("a gap", "version 1"),
+        ("a checkpoint", "damaged"),
+        ("a position of a newer version", "cannot be read"),
+        ("a catalog's commits", "catalogManaged"),
+    ],
+)
+def test_what_is_damaged_or_not_ours_is_an_error(lake, how, told):
+    damaged(lake, how)
+    with pytest.raises(WriteError, match=told):
         state(lake)
-
-
-def test_a_damaged_checkpoint_is_an_error(lake):
-    write(lake, MADE, load(1))
-    (log_of(lake) / f"{1:020}.checkpoint.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(WriteError, match="damaged"):
-        state(lake)
-
-
-def test_a_position_of_a_newer_version_is_an_error(lake):
-    newer = {"commitInfo": {"userMetadata": json.dumps({f"tidegate.{UID}.position": {"version": 99}})}}
-    write(lake, MADE, [newer, txn(1)])
-    with pytest.raises(WriteError, match="cannot be read"):
-        state(lake)
-    assert state(lake, OTHER).position is None, "another stream's is no concern of ours"
 
 
 def test_somebody_elses_user_metadata_is_left_alone(lake):
     write(lake, MADE, load(1), [{"commitInfo": {"userMetadata": "no json at all"}}], [{"add": add("a")["add"]}])
     assert state(lake).position == position(1)
-
-
-def test_commits_that_a_catalog_keeps_are_refused(lake):
-    write(lake, [PROTOCOL | {"protocol": {**PROTOCOL["protocol"], "readerFeatures": ["catalogManaged"]}}, metadata()])
-    with pytest.raises(WriteError, match="catalogManaged"):
-        state(lake)
 
 
 def test_types_are_those_of_the_table(lake):
@@ -326,14 +278,14 @@ def test_what_no_file_can_hold_is_known_from_the_bounds_of_all_of_them(lake):
     assert not lake.may_hold(TARGET, bound(18, 20))
     assert lake.may_hold(TARGET, bound("x", "y", "name", TEXT)), "texts are cut in the statistics"
     assert lake.may_hold(TARGET, bound(18, 20, "absent"))
-    write(lake, [info(), {"add": {"path": "c", "partitionValues": {}}}], first=2)
+    write(lake, [info(), {"add": {"path": "c", "partitionValues": {}}}])
     assert lake.may_hold(TARGET, bound(18, 20)), "a file without statistics"
 
 
 def test_merges_copy_files_unless_the_table_has_deletion_vectors(lake):
     write(lake, MADE, [info(), add("a")])
     assert state(lake).since_load.copies_files
-    write(lake, [info("SET TBLPROPERTIES"), metadata(configuration={table.VECTORS: "true"})], first=2)
+    write(lake, [info("SET TBLPROPERTIES"), metadata(configuration={table.VECTORS: "true"})])
     assert not state(lake).since_load.copies_files
 
 

@@ -13,6 +13,7 @@ from tidegate.formats.delta.change_feed import between
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.table import PHYSICAL
 from tidegate.formats.shared.storage import store_of
+from unit.formats.delta_logs import write_log
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
 
@@ -52,16 +53,12 @@ class Folder:
 
     def __init__(self, root: Path, *commits: list[dict]) -> None:
         self.root = root
-        (root / "_delta_log").mkdir()
-        for version, actions in enumerate(commits):
-            lines = "\n".join(json.dumps(action) for action in actions)
-            (root / "_delta_log" / f"{version:020}.json").write_text(lines)
-            for action in actions:
-                for kind in ("add", "cdc"):
-                    if kind in action:
-                        path = root / action[kind]["path"]
-                        path.parent.mkdir(exist_ok=True)
-                        path.touch()
+        write_log(root / "_delta_log", *commits)
+        for action in (action for actions in commits for action in actions):
+            for kind in action.keys() & {"add", "cdc"}:
+                path = root / action[kind]["path"]
+                path.parent.mkdir(exist_ok=True)
+                path.touch()
 
     def told(self, after: int, upto: int) -> Span:
         log = Log.open(store_of(f"file://{self.root}"))

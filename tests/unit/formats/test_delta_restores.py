@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import nullcontext
 from functools import partial
@@ -12,50 +11,30 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.ids import Target
-from tidegate.core.position import Position
 from tidegate.errors import PositionMoved
-from tidegate.formats.delta import Delta, table
+from tidegate.formats.delta import Delta
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.staging import DeltaStaging
 from tidegate.formats.shared.storage import store_of
+from unit.formats import delta_logs
+from unit.formats.delta_logs import MADE, TARGET, UID, add, info, load, remove, write
 
-UID = "0123456789abcdef"
-TARGET = Target(lake="lake", namespace=("shop",), table="orders")
-SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]})
-MADE = [
-    {"commitInfo": {"operation": "CREATE TABLE"}},
-    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-    {"metaData": {"id": "t", "schemaString": SCHEMA, "partitionColumns": [], "configuration": {}}},
-]
 SPARK = {"version": None, "timestamp": "2026-07-01 14:00:00"}
 DELTA_RS = {"datetime": "1795829699532"}
 
 
-def add(path: str) -> dict[str, Any]:
-    return {"add": {"path": path, "partitionValues": {}, "stats": '{"numRecords": 1}'}}
-
-
-def remove(path: str) -> dict[str, Any]:
-    return {"remove": {"path": path, "dataChange": True}}
-
-
-def load(number: int, *actions: dict[str, Any]) -> list[dict[str, Any]]:
-    position = Position(sequence=number, load_id=f"l{number}", kind="watermark", state={})
-    info = {"operation": "WRITE", "timestamp": number * 3_600_000, "userMetadata": table.user_metadata(UID, position)}
-    return [{"commitInfo": info}, {"txn": {"appId": UID, "version": number}}, *actions]
+def loaded(number: int, *actions: dict[str, Any]) -> list[dict[str, Any]]:
+    return load(number, *actions, at=number * 3_600_000)
 
 
 def restore(asked: dict[str, Any], *actions: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"commitInfo": {"operation": "RESTORE", "operationParameters": asked, "timestamp": 1}}, *actions]
+    return [info("RESTORE", operationParameters=asked, at=1), *actions]
 
 
 def lake_of(folder: Path, *commits: list[dict[str, Any]]) -> Delta:
-    log = folder / "warehouse" / "shop" / "orders" / "_delta_log"
-    log.mkdir(parents=True)
-    for version, actions in enumerate([MADE, *commits]):
-        (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
-    return Delta(name="lake", folder=folder)
+    lake = Delta(name="lake", folder=folder)
+    write(lake, MADE, *commits)
+    return lake
 
 
 def position(lake: Delta) -> int | None:
@@ -74,7 +53,7 @@ def zone(request, monkeypatch):
 
 @pytest.mark.parametrize("asked", [SPARK, DELTA_RS, {}], ids=["Spark", "delta-rs", "nothing"])
 def test_the_version_is_the_one_whose_files_came_back(tmp_path, zone, asked):
-    loads = [load(1, add("a")), load(2, add("b")), load(3, add("c"))]
+    loads = [loaded(1, add("a")), loaded(2, add("b")), loaded(3, add("c"))]
     assert position(lake_of(tmp_path, *loads, restore(asked, remove("c")))) == 2
     (version,) = [
         each
@@ -85,24 +64,26 @@ def test_the_version_is_the_one_whose_files_came_back(tmp_path, zone, asked):
 
 
 def test_a_version_in_which_no_row_moved_is_as_good_as_the_one_before_it(tmp_path):
-    loads = [load(1, add("a")), load(2), load(3, add("c"))]
+    loads = [loaded(1, add("a")), loaded(2), loaded(3, add("c"))]
     assert position(lake_of(tmp_path, *loads, restore(SPARK, remove("c")))) == 2
 
 
 def test_versions_of_the_same_files_with_others_between_them_tell_none(tmp_path):
     back = [{"commitInfo": {"operation": "DELETE"}}, remove("b")]
-    lake = lake_of(tmp_path, load(1, add("a")), load(2, add("b")), back, load(3, add("c")), restore(SPARK, remove("c")))
+    lake = lake_of(
+        tmp_path, loaded(1, add("a")), loaded(2, add("b")), back, loaded(3, add("c")), restore(SPARK, remove("c"))
+    )
     found = lake.state(TARGET, UID)
     assert (found.position, found.number) == (None, None), "load 1, or load 2 without what was deleted since"
 
 
 def test_a_version_that_was_itself_restored_is_the_one_that_it_restored(tmp_path):
-    loads = [load(1, add("a")), load(2, add("b")), restore({"version": 1}, remove("b")), load(3, add("c"))]
+    loads = [loaded(1, add("a")), loaded(2, add("b")), restore({"version": 1}, remove("b")), loaded(3, add("c"))]
     assert position(lake_of(tmp_path, *loads, restore(SPARK, remove("c")))) == 1
 
 
 def test_files_of_no_version_that_is_kept_tell_none(tmp_path):
-    lake = lake_of(tmp_path, load(1, add("a")), load(2, add("b")), restore(SPARK, remove("b"), add("x")))
+    lake = lake_of(tmp_path, loaded(1, add("a")), loaded(2, add("b")), restore(SPARK, remove("b"), add("x")))
     assert (position(lake), lake.state(TARGET, UID).last_sequence) == (None, 2)
     assert lake.versions(TARGET, UID)[-1].load is None
 
@@ -111,7 +92,7 @@ def test_files_of_no_version_that_is_kept_tell_none(tmp_path):
     ("between", "own", "moved"),
     [
         ([], True, None),
-        ([load(7, add("x"))], True, "its rows are in the table, too"),
+        ([loaded(7, add("x"))], True, "its rows are in the table, too"),
         ([restore(SPARK, remove("b"))], True, "its rows are in the table, too"),
         ([restore(SPARK, remove("b"))], False, "it was skipped"),
         ([[{"commitInfo": {"operation": "OPTIMIZE"}}]], True, None),
@@ -119,9 +100,8 @@ def test_files_of_no_version_that_is_kept_tell_none(tmp_path):
     ids=["nothing", "a load of this stream", "a RESTORE", "a RESTORE and no load", "other work"],
 )
 def test_what_comes_between_plan_and_commit_is_noticed(tmp_path, between, own, moved):
-    lake_of(tmp_path, load(1, add("a")), load(2, add("b")), *between, *([load(3, add("c"))] if own else []))
-    position = Position(sequence=3, load_id="l3", kind="watermark", state={})
-    plan = SimpleNamespace(uid=UID, base="2", position=position, stream=SimpleNamespace(name="orders"))
+    lake_of(tmp_path, loaded(1, add("a")), loaded(2, add("b")), *between, *([loaded(3, add("c"))] if own else []))
+    plan = SimpleNamespace(uid=UID, base="2", position=delta_logs.position(3), stream=SimpleNamespace(name="orders"))
     load_log = partial(Log.open, store_of(f"file://{tmp_path}/warehouse/shop/orders"))
     staging = DeltaStaging(session=None, target=TARGET, plan=plan, location="", load=load_log)
     staging._look()

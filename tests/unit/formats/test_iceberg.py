@@ -80,13 +80,10 @@ def test_state_is_read_from_the_catalog_and_one_file(tmp_path: Path, packed: boo
     assert lake.state(Target(lake="lake", namespace=("shop",), table="other"), UID).exists is False
 
 
-def test_a_position_beside_the_history_of_main_does_not_count() -> None:
+def test_only_the_history_of_main_counts_as_far_as_it_is_kept() -> None:
     raw = metadata(snapshot(1), snapshot(3, 1), refs={"tidegate_x": {"snapshot-id": 2}})
     raw["snapshots"].append(marked(2, 1))
     assert Metadata(raw).position(UID) is None
-
-
-def test_history_ends_where_it_was_expired() -> None:
     assert [each.id for each in Metadata(metadata(snapshot(8, 7), snapshot(9, 8))).ancestors(9)] == [9, 8]
 
 
@@ -103,14 +100,11 @@ def test_damaged_metadata_is_one_clear_error(tmp_path: Path, content: bytes | No
         lake_with(tmp_path, content).state(TARGET, UID)
 
 
-def test_a_damaged_catalog_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_damaged_catalog_or_position_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / ".tidegate").mkdir()
     (tmp_path / ".tidegate" / "catalog.db").write_bytes(b"no database" * 100)
     with pytest.raises(WriteError, match="catalog of lake 'lake'"):
         Iceberg(name="lake", folder=tmp_path).state(TARGET, UID)
-
-
-def test_a_damaged_position_is_not_a_missing_one() -> None:
     broken = snapshot(1, **{property_name(UID): '{"version": 99}'})
     with pytest.raises(WriteError, match="position in snapshot 1"):
         Metadata(metadata(broken)).position(UID)
@@ -124,10 +118,8 @@ def test_an_unreachable_catalog_tells_where_and_no_secret(tmp_path: Path) -> Non
     assert "hunter2" not in error.value.message + error.value.hint
     conf = lake.spark_conf()
     assert conf["spark.sql.catalog.lake.uri"] == "jdbc:postgresql://127.0.0.1:1/lake"
-    assert (conf["spark.sql.catalog.lake.jdbc.user"], conf["spark.sql.catalog.lake.jdbc.password"]) == (
-        "app",
-        "hunter2",
-    )
+    login = [conf[f"spark.sql.catalog.lake.jdbc.{name}"] for name in ("user", "password")]
+    assert login == ["app", "hunter2"]
 
 
 def test_each_catalog_in_the_words_of_spark(tmp_path: Path) -> None:
@@ -195,12 +187,8 @@ def test_receipts() -> None:
 def test_types_come_back_and_others_are_refused_by_name() -> None:
     fields = [("a", "int"), ("b", "decimal(9, 2)"), ("c", {"type": "list", "element": "string"}), ("d", "fixed[3]")]
     raw = metadata(schemas=[{"schema-id": 1, "fields": [{"id": 1, "name": n, "type": t} for n, t in fields]}])
-    assert [column.type.spark for column in Metadata(raw).schema()] == [
-        "int",
-        "decimal(9,2)",
-        "array<string>",
-        "binary",
-    ]
+    found = [column.type.spark for column in Metadata(raw).schema()]
+    assert found == ["int", "decimal(9,2)", "array<string>", "binary"]
     raw["schemas"][0]["fields"].append({"id": 9, "name": "bad", "type": {"type": "struct", "fields": []}})
     with pytest.raises(SchemaRefused, match="column 'bad' of the table has type struct"):
         Metadata(raw).schema()
@@ -255,7 +243,6 @@ def test_unusual_names_never_become_a_path() -> None:
     assert ddl.location(TARGET, "file:///w") is None
     for name in ("..", "a/b", "a.b", "it's", "🐘", "~x"):
         found = ddl.location(Target(lake="lake", namespace=("shop",), table=name), "file:///w")
-        assert found is not None
         assert found.startswith("file:///w/shop/~")
         assert found.count("/") == 5
     places = {
@@ -330,10 +317,7 @@ def test_what_proves_nothing() -> None:
     assert held(table(*[whole] * 10_001), BIGINT, 5, 6)
     assert not held(table(*[whole] * 10_000), BIGINT, 5, 6)
     assert held(table(whole), TEXT, 5, 6)
-
-
-def test_a_table_without_files_holds_nothing() -> None:
-    assert not held(table(), BIGINT, 5, 6)
+    assert not held(table(), BIGINT, 5, 6), "a table without files holds nothing"
 
 
 def test_the_search_ends_with_the_first_file_that_may_hold_a_value() -> None:

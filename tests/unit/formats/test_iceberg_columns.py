@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata
 from tidegate.formats.iceberg.named import as_now, as_seen
 
@@ -25,26 +27,43 @@ def field(number: int, name: str, kind: Any, **more: Any) -> dict[str, Any]:
     return {"id": number, "name": name, "type": kind, **more}
 
 
-def test_a_snapshot_with_the_columns_of_the_table_is_read_as_it_is():
-    assert as_now(table(*OLD), 7) is None
+PAIR = {"type": "struct", "fields": [field(9, "a", "int")]}
+WIDER = {"type": "struct", "fields": [field(9, "a", "int"), field(10, "b", "int")]}
+TOTAL = (OLD[0], field(2, "total", "long"), OLD[2])
+READ = {
+    "the columns of the table are read as they are": (table(*OLD), None),
+    "a renamed column keeps its values": (table(*TOTAL), ["`id`", "`amount` AS `total`", "`Note`"]),
+    "a name in another case is another name": (
+        table(OLD[0], OLD[1], field(3, "note", "string")),
+        ["`id`", "`amount`", "`Note` AS `note`"],
+    ),
+    "columns that exchanged their names exchange no values": (
+        table(OLD[0], field(2, "Note", "long"), field(3, "amount", "string")),
+        ["`id`", "`amount` AS `Note`", "`Note` AS `amount`"],
+    ),
+    "one that took the name of one that was dropped has none of its values": (
+        table(OLD[0], field(4, "amount", "long")),
+        ["`id`", "CAST(NULL AS bigint) AS `amount`"],
+    ),
+    "a widened column is as wide as it is now": (
+        table(field(1, "id", "long"), OLD[1], OLD[2]),
+        ["CAST(`id` AS bigint) AS `id`", "`amount`", "`Note`"],
+    ),
+    "columns of a load that is under way are not seen": (
+        table(*OLD, field(4, f"{REPLACING}amount", "string")),
+        None,
+    ),
+    "a type that is not loaded is passed on where there are values": (
+        table(field(1, "pair", WIDER), field(2, "other", WIDER), then=[field(1, "pair", PAIR)]),
+        ["`pair`"],
+    ),
+    "a snapshot that names no schema is read with the newest": (table(*TOTAL, written_with=None), None),
+}
 
 
-def test_a_renamed_column_keeps_its_values():
-    renamed = table(OLD[0], field(2, "total", "long"), OLD[2])
-    assert as_now(renamed, 7) == ["`id`", "`amount` AS `total`", "`Note`"]
-
-
-def test_a_name_in_another_case_is_another_name():
-    assert as_now(table(OLD[0], OLD[1], field(3, "note", "string")), 7) == ["`id`", "`amount`", "`Note` AS `note`"]
-
-
-def test_columns_that_exchanged_their_names_exchange_no_values():
-    exchanged = table(OLD[0], field(2, "Note", "long"), field(3, "amount", "string"))
-    assert as_now(exchanged, 7) == ["`id`", "`amount` AS `Note`", "`Note` AS `amount`"]
-
-
-def test_a_column_that_took_the_name_of_one_that_was_dropped_has_none_of_its_values():
-    assert as_now(table(OLD[0], field(4, "amount", "long")), 7) == ["`id`", "CAST(NULL AS bigint) AS `amount`"]
+@pytest.mark.parametrize(("metadata", "columns"), READ.values(), ids=READ)
+def test_a_snapshot_is_read_by_what_a_column_is(metadata, columns):
+    assert as_now(metadata, 7) == columns
 
 
 def test_a_younger_column_has_its_initial_default():
@@ -67,30 +86,6 @@ def test_a_younger_column_has_its_initial_default():
         "CAST('2026-01-02T03:04:05.000006+00:00' AS timestamp) AS `since`",
         "CAST(NULL AS array<string>) AS `tags`",
     ]
-
-
-def test_a_widened_column_is_as_wide_as_it_is_now():
-    assert as_now(table(field(1, "id", "long"), OLD[1], OLD[2]), 7) == [
-        "CAST(`id` AS bigint) AS `id`",
-        "`amount`",
-        "`Note`",
-    ]
-
-
-def test_columns_of_a_load_that_is_under_way_are_not_seen():
-    assert as_now(table(*OLD, field(4, f"{REPLACING}amount", "string")), 7) is None
-
-
-def test_a_type_that_is_not_loaded_is_passed_on_where_there_are_values():
-    pair = {"type": "struct", "fields": [field(9, "a", "int")]}
-    wider = {"type": "struct", "fields": [field(9, "a", "int"), field(10, "b", "int")]}
-    assert as_now(table(field(1, "pair", wider), field(2, "other", wider), then=[field(1, "pair", pair)]), 7) == [
-        "`pair`"
-    ]
-
-
-def test_a_snapshot_that_names_no_schema_is_read_with_the_newest():
-    assert as_now(table(OLD[0], field(2, "total", "long"), OLD[2], written_with=None), 7) is None
 
 
 def test_columns_are_those_that_were_looked_at_whatever_happened_since():

@@ -70,36 +70,22 @@ def test_ranges_are_whole_files_of_what_they_are_made_of() -> None:
     assert {each: aligned(table([(each, "id")]), thousands) for each in wanted} == wanted
 
 
-@pytest.mark.parametrize(
-    ("transform", "width", "whole"),
-    [
-        ("truncate[100]", 100, True),
-        ("truncate[100]", 300, True),
-        ("truncate[100]", 150, False),
-        ("truncate[100]", 50, False),
-        ("truncate[1]", 7, True),
-        ("identity", 7, True),
-        ("bucket[100]", 100, False),
-        ("void", 100, False),
-        ("day", 100, False),
-    ],
-)
-def test_steps_are_whole_files_of_their_divisors(transform: str, width: int, whole: bool) -> None:
-    assert aligned(table([(transform, "id")]), Steps(column="id", width=width)) is whole
+CUTS = {f"truncate[{width}]" for width in (1, 2, 3, 4, 100)} | {"identity", "bucket[3]", "bucket[100]", "void", "day"}
 
 
 @pytest.mark.parametrize(
-    ("transform", "length", "whole"),
+    ("grouping", "widths"),
     [
-        ("truncate[3]", 3, True),
-        ("truncate[4]", 3, True),
-        ("truncate[2]", 3, False),
-        ("identity", 3, True),
-        ("bucket[3]", 3, False),
+        (Steps(column="id", width=100), (1, 2, 4, 100)),
+        (Steps(column="id", width=300), (1, 2, 3, 4, 100)),
+        (Steps(column="id", width=150), (1, 2, 3)),
+        (Steps(column="id", width=7), (1,)),
+        (Prefixes(column="code", length=3), (3, 4, 100)),
     ],
 )
-def test_prefixes_are_whole_files_of_longer_ones(transform: str, length: int, whole: bool) -> None:
-    assert aligned(table([(transform, "code")]), Prefixes(column="code", length=length)) is whole
+def test_steps_are_whole_files_of_their_divisors_and_prefixes_of_longer_ones(grouping, widths) -> None:
+    whole = {each for each in CUTS if aligned(table([(each, grouping.column)]), grouping)}
+    assert whole == {"identity", *(f"truncate[{width}]" for width in widths)}
 
 
 def test_every_spec_counts_for_files_of_old_ones_may_be_left() -> None:

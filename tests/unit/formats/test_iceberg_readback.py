@@ -24,17 +24,18 @@ KEYS = {
 }
 
 
-@pytest.fixture
-def catalog(tmp_path) -> SqlCatalog:
-    found = SqlCatalog("lake", uri=f"sqlite:///{tmp_path / 'catalog.db'}", warehouse=f"file://{tmp_path}")
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory) -> SqlCatalog:
+    folder = tmp_path_factory.mktemp("lake")
+    found = SqlCatalog("lake", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=f"file://{folder}")
     found.create_namespace("shop")
     return found
 
 
-def table_of(catalog, of: pa.DataType):
+def table_of(catalog, of: pa.DataType, name: str = "orders"):
     """An empty table with a key of two columns, and a commit to it of which the new rows' names are read back."""
     schema = pa.schema([("key", of), ("two", pa.int64()), ("name", pa.string())])
-    table = catalog.create_table("shop.orders", schema)
+    table = catalog.create_table(f"shop.{name}", schema)
 
     def come(keys: dict[int, object]) -> list[str] | None:
         rows = [{"key": key, "two": number, "name": f"n{number}"} for number, key in keys.items()]
@@ -48,7 +49,7 @@ def table_of(catalog, of: pa.DataType):
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_that_another_file_holds_is_found_whatever_its_type(catalog, kind):
     of, values = KEYS[kind]
-    keys, come = dict(enumerate(values)), table_of(catalog, of)
+    keys, come = dict(enumerate(values)), table_of(catalog, of, kind)
 
     def of_numbers(*numbers: int) -> list[str] | None:
         return come({number: keys[number] for number in numbers})

@@ -66,7 +66,6 @@ def test_advance_moves_position_plan_and_log_together(registry):
     before = datetime.now(UTC)
     publish(registry, plan, verified=True)
     stands = registry.position(UID)
-    assert stands is not None
     assert stands.position == plan.position
     assert (stands.sequence, stands.snapshot, stands.table_uuid, stands.verified) == (1, "77", "t-1", True)
     assert before <= stands.recorded_at <= datetime.now(UTC)
@@ -162,7 +161,6 @@ def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):
         (saved,) = after.open_plans(UID)
         after.advance(saved, snapshot="77", table_uuid="t-1", verified=True)
     stands = registry.position(UID)
-    assert stands is not None
     assert stands.position == plan.position
     assert registry.plan(plan.load_id).status is PlanStatus.PUBLISHED
 
@@ -196,7 +194,6 @@ def test_set_position_is_recorded_with_its_reason_and_the_sequence_stays(registr
     second = publish(registry, load(first, through="20"), verified=True)
     registry.set_position(UID, first, snapshot="66", table_uuid="t-1", reason="table restored", changed_by="anna")
     stands = registry.position(UID)
-    assert stands is not None
     assert (stands.position, stands.sequence, stands.verified) == (first, 2, None)
     (change, *_) = registry.changes(UID)
     assert (change.old_status, change.new_status) == ("POSITION 2", "POSITION 1")
@@ -213,7 +210,6 @@ def test_the_same_position_again_keeps_its_verification(registry):
     first = publish(registry, load(through="10"), verified=True)
     registry.set_position(UID, first, snapshot="78", table_uuid="t-1", reason="after maintenance")
     stands = registry.position(UID)
-    assert stands is not None
     assert (stands.verified, stands.snapshot) == (True, "78")
     assert registry.status()[0].verified_through == "10"
 
@@ -225,7 +221,6 @@ def test_a_published_load_can_be_caught_up_with_after_its_position_was_taken_bac
     registry.set_position(UID, first, snapshot="66", table_uuid="t-1", reason="repair")
     registry.advance(plan, snapshot="77", table_uuid="t-1", verified=None)
     stands = registry.position(UID)
-    assert stands is not None
     assert stands.position == plan.position
 
 
@@ -246,7 +241,6 @@ def test_an_unreadable_position_says_how_to_repair_it_and_can_be(registry, raw):
     assert "tidegate state repair" in caught.value.hint
     registry.set_position(UID, first, snapshot="77", table_uuid="t-1", reason="the table's word")
     stands = registry.position(UID)
-    assert stands is not None
     assert stands.position == first
 
 

@@ -30,7 +30,6 @@ def test_a_run_from_start_to_end(registry):
     last, first = registry.history(UID)
     assert (first.outcome, first.details, first.error) == ("loaded", outcome().to_dict(), None)
     assert (last.outcome, last.error) == ("failed", {"code": "write", "message": "refused", "hint": "again"})
-    assert first.finished_at is not None
     assert first.started_at <= first.finished_at <= last.started_at
     (status,) = registry.status()
     assert (status.status, status.last_run_id, status.last_outcome) == ("ERROR", "run-2", "failed")
@@ -73,7 +72,6 @@ def test_a_task_as_long_as_its_block(registry):
     assert running.finish_ts is None
     assert (done.task_id, done.status_cd, done.result_payload) == (running.task_id, Status.OK, {"rows": 7})
     assert (done.run_id, done.task_type, done.extract_group_id) == ("run-1", "read_slice", "(1, 2]")
-    assert done.finish_ts is not None
     assert done.finish_ts >= done.start_ts
     slices = [(c.extract_group_id, c.old_status, c.new_status) for c in reversed(registry.changes(UID))]
     assert slices == [("(1, 2]", "NEW", "RUNNING"), ("(1, 2]", "RUNNING", "OK")]
@@ -88,11 +86,9 @@ def test_a_task_that_raises_is_an_error_without_foreign_texts(registry):
     with pytest.raises(KeyboardInterrupt), registry.task(UID, "write"):
         raise KeyboardInterrupt
     interrupted, foreign, ours = registry.tasks(UID, Status.ERROR)
-    assert ours.result_payload is not None
     assert ours.result_payload["rows"] == 7
     assert ours.result_payload["error"]["code"] == "position_moved"
     assert "secret-4711" not in json.dumps(foreign.to_dict())
-    assert interrupted.result_payload is not None
     assert interrupted.result_payload["error"]["code"] == "interrupted"
     assert len(registry.tasks(limit=2)) == 2
     with pytest.raises(InternalError, match="never started"):
@@ -112,7 +108,6 @@ def test_a_run_that_nobody_works_on_has_crashed(registry):
     with registry.lease(UID):
         assert (registry.status()[0].last_outcome, registry.history(UID)[0].outcome) == ("running", "running")
     (status,), (run,) = registry.status(), registry.history(UID)
-    assert status.last_error is not None
     assert (status.last_outcome, status.last_error["code"]) == ("failed", "crashed")
     assert (run.outcome, run.error) == ("failed", status.last_error)
 
@@ -127,7 +122,6 @@ def test_what_a_crash_left_running_is_closed(registry):
     with registry.lease(UID):
         assert {r.run_id: r.outcome for r in registry.history(UID)} == {"dead": "failed", "mine": "running"}
     dead = next(r for r in registry.history(UID) if r.run_id == "dead")
-    assert dead.error is not None
     assert dead.error["message"] == "ended without finishing"
     assert {(t.run_id, t.status_cd) for t in registry.tasks(UID)} == {
         ("dead", Status.ERROR),
@@ -231,8 +225,7 @@ def test_a_paused_stream_says_who_paused_it_and_when(registry):
     registry.pause(UID, "ann")
     registry.pause(UID, "bob")
     (stream,) = registry.status()
-    assert (stream.paused_by, registry.is_paused(UID)) == ("ann", True)
-    assert stream.paused_at is not None
+    assert (stream.paused_by, registry.is_paused(UID), stream.paused_at is None) == ("ann", True, False)
     registry.resume(UID, "bob")
     registry.resume(UID, "bob")
     (stream,) = registry.status()

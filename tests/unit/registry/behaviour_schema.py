@@ -53,24 +53,22 @@ def test_what_older_runs_read_is_known_after_the_upgrade(url, raw, tmp_path):
     assert [tuple(row) for row in numbers] == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
 
 
-def test_a_registry_from_before_the_first_release_is_left_alone(registry, url, raw):
+@pytest.mark.parametrize(
+    ("version", "told", "hint"),
+    [
+        ("0005", r"never released \(schema 0005\)", "positions are in the tables"),
+        ("9999", "newer Tidegate", "newer one"),
+    ],
+)
+def test_a_registry_of_another_version_is_left_alone(registry, url, raw, version, told, hint):
     registry.close()
     with raw.begin() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0005'"))
-    with pytest.raises(RegistryError, match=r"never released \(schema 0005\)") as caught:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+    with pytest.raises(RegistryError, match=told) as caught:
         Registry.open(url)
-    assert "positions are in the tables" in caught.value.hint
-
-
-def test_a_registry_of_a_newer_version_is_left_alone(registry, url, raw):
-    registry.close()
-    with raw.begin() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-    with pytest.raises(RegistryError, match="newer Tidegate") as caught:
-        Registry.open(url)
-    assert "newer one" in caught.value.hint
+    assert hint in caught.value.hint
     with raw.connect() as connection:
-        assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == "9999"
+        assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == version
 
 
 def test_a_table_of_somebody_else_is_left_alone(url, raw, tmp_path):

@@ -36,59 +36,38 @@ def opened(url):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"no database at all, only text that is long enough" * 9, b"SQLite format 3\0" * 99]
+    "damage",
+    [
+        lambda _: b"no database at all, only text that is long enough" * 9,
+        lambda _: b"SQLite format 3\0" * 99,
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:4096] + b"\xff" * (len(whole) - 4096),
+    ],
+    ids=["text", "no more than its beginning", "cut short", "changed in the middle"],
 )
-def test_a_file_that_is_no_registry_is_left_alone(url, path, damage):
-    path.parent.mkdir()
-    path.write_bytes(damage)
-    with pytest.raises(RegistryError, match="damaged or not a SQLite file") as caught:
-        Registry.open(url)
-    assert "tidegate state repair" in caught.value.hint
-    assert str(path) in caught.value.hint
-    assert not caught.value.retryable
-    assert path.read_bytes() == damage
-
-
-def test_a_registry_that_does_not_exist_is_not_created_by_reading(url, path):
-    with pytest.raises(RegistryError, match="does not exist"):
-        RegistryReader.open(url)
-    assert not path.parent.exists()
-
-
-def test_a_registry_cut_short_is_left_alone(url, path):
+def test_a_file_that_is_damaged_is_left_alone(url, path, damage):
     opened(url)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    found = damage(path.read_bytes())
+    path.write_bytes(found)
     with pytest.raises(RegistryError, match="damaged") as caught, Registry.open(url) as registry:
         registry.position(UID)
     assert "tidegate state repair" in caught.value.hint
-    assert len(path.read_bytes()) == len(whole) // 2
-
-
-def test_bytes_changed_in_the_middle_are_noticed(url, path):
-    opened(url)
-    whole = bytearray(path.read_bytes())
-    whole[4096:] = b"\xff" * (len(whole) - 4096)
-    path.write_bytes(whole)
-    with pytest.raises(RegistryError, match="damaged"), Registry.open(url) as registry:
-        registry.position(UID)
-
-
-def test_after_the_damaged_file_was_moved_away_a_new_one_begins(url, path):
-    opened(url)
+    assert str(path) in caught.value.hint
+    assert not caught.value.retryable
+    assert path.read_bytes() == found
     path.rename(path.with_suffix(".broken"))
     with Registry.open(url) as registry:
-        assert registry.position(UID) is None
+        assert registry.position(UID) is None, "where it was moved away a new one begins"
 
 
-def test_a_folder_that_is_a_file(tmp_path):
-    (tmp_path / "state").write_text("")
+def test_a_place_that_holds_no_registry(url, path, tmp_path):
+    with pytest.raises(RegistryError, match="does not exist"):
+        RegistryReader.open(url)
+    assert not path.parent.exists(), "reading creates nothing"
+    path.parent.write_text("")
     with pytest.raises(RegistryError, match="cannot be created or written") as caught:
-        Registry.open(f"sqlite:///{tmp_path}/state/registry.db")
-    assert str(tmp_path / "state") in caught.value.hint
-
-
-def test_a_registry_that_is_a_folder(tmp_path):
+        Registry.open(url)
+    assert str(path.parent) in caught.value.hint
     with pytest.raises(RegistryError, match="cannot be created or written"):
         Registry.open(f"sqlite:///{tmp_path}")
 

@@ -106,13 +106,11 @@ def test_a_command_has_the_terminal_folder_and_environment_of_its_caller(serving
 
 
 def test_several_commands_run_side_by_side(serving):
-    began = time.monotonic()
     calls = [serving.call("sleep") for _ in range(4)]
+    assert [call.stdout.readline() for call in calls] == [b"asleep\n"] * 4
     for call in calls:
-        assert call.stdout.readline() == b"asleep\n"
         call.send_signal(signal.SIGINT)
     assert [call.communicate(timeout=30)[0] for call in calls] == [b"woken\n"] * 4
-    assert time.monotonic() - began < 30
 
 
 def test_signals_end_the_command_alone(serving):

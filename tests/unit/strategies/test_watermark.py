@@ -16,7 +16,7 @@ from tidegate.errors import ConfigError, HistoryGone, PlanError
 from tidegate.strategies.watermark import OnNull, Watermark
 from unit.strategies.fakes import SCHEMA, Stream, Table
 
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def at(text: str) -> str:
@@ -37,31 +37,19 @@ def test_first_load_takes_everything_up_to_the_edge() -> None:
     one = stream()
     one.table.put("later", at("31 00:00:00.000001"))
     changes = one.run()
-    assert changes is not None
     assert changes.slices == (Range(cursor=("updated_at",), after=None, upto=at("02 00:00:00.000000")),)
     assert isinstance(changes.effect, Upsert)
     assert changes.rows == 3
     assert changes.loaded_through == at("02 00:00:00.000000")
     assert set(one.loaded) == {"a", "b", "c"}
     assert one.run() is None
-
-
-def test_position_is_a_row_seen_and_not_the_edge() -> None:
-    """A row that comes in below the edge but above every row seen is new, not lost."""
-    one = stream()
-    one.run()
+    # The position is a row seen and not the edge: what comes in below the edge but above every row seen is new.
     one.table.put("d", at("02 00:00:00.000001"))
     changes = one.run()
-    assert changes is not None
     assert changes.slices[0].after == at("02 00:00:00.000000")
     assert one.loaded["d"] == one.table.rows["d"]
-
-
-def test_no_edge_moves_nothing() -> None:
-    one = stream()
-    one.run()
     one.table.safe = None
-    assert one.run() is None
+    assert one.run() is None, "no edge moves nothing"
 
 
 def test_a_clock_that_went_back_to_before_the_position_stops() -> None:
@@ -112,7 +100,6 @@ def test_rows_that_come_with_the_value_of_the_position(options) -> None:
     one.table.put("e", at("02 00:00:00.000000"))
     one.table.put("f", at("03 00:00:00.000000"))
     changes = one.run()
-    assert changes is not None
     assert len(changes.slices) == 1
     assert one.loaded == one.table.rows
     assert one.run() is None
@@ -125,7 +112,6 @@ def test_rows_of_the_position_that_went_are_not_looked_for() -> None:
     one.run()
     one.table.put("b", at("03 00:00:00.000000"))
     changes = one.run()
-    assert changes is not None
     assert changes.repeats is None
     del one.table.rows["b"], one.table.rows["c"]
     assert one.run() is None
@@ -137,17 +123,20 @@ def test_who_reads_rows_again_says_so() -> None:
     first = one.run()
     one.table.put("d", at("02 00:00:00.000000"))
     second = one.run()
-    assert first is not None
-    assert second is not None
     assert first.repeats is None
     assert "2025-01-02 00:00:00.000000" in second.repeats
 
 
-def test_empty_table_then_rows() -> None:
-    one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=HOUR))
+@pytest.mark.parametrize("lookback", [HOUR, 400 * DAY, (timedelta(0), DAY, 7 * DAY)])
+def test_an_empty_table_then_rows_of_the_first_days_of_the_calendar(lookback) -> None:
+    one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=lookback))
     assert one.run() is None
-    one.table.put("a", at("01 00:00:00.000000"))
-    assert one.run() is not None
+    one.table.put("a", "0001-01-02 00:00:00.000000")
+    one.run()
+    one.table.put("b", "0001-01-01 23:30:00.000000")
+    one.run()
+    assert set(one.loaded) == {"a", "b"}
+    assert one.run() is None
 
 
 def test_nothing_new_asks_for_no_fingerprint_without_lookback() -> None:
@@ -163,11 +152,16 @@ def test_backdated_row_within_the_lookback_is_found() -> None:
     assert one.run() is None
     one.table.put("late", at("01 12:00:00.000000"))
     changes = one.run()
-    assert changes is not None
     assert changes.slices[0].after == "2024-12-31 00:00:00.000000"
     assert "lookback" in changes.reason
     assert "late" in one.loaded
     assert one.run() is None
+    one.table.put("d", at("03 00:00:00.000000"))
+    assert one.run().slices[0].after == at("02 00:00:00.000000"), "an equal window is not read again"
+    plain = stream()
+    plain.run()
+    plain.table.put("late", at("01 12:00:00.000000"))
+    assert plain.run() is None, "which is what a lookback is for"
 
 
 def test_a_row_within_the_lookback_that_changes_without_a_new_time_is_found() -> None:
@@ -177,23 +171,6 @@ def test_a_row_within_the_lookback_that_changes_without_a_new_time_is_found() ->
     assert one.run() is not None
     assert one.loaded == one.table.rows
     assert one.run() is None
-
-
-def test_backdated_row_without_lookback_is_what_lookback_is_for() -> None:
-    one = stream()
-    one.run()
-    one.table.put("late", at("01 12:00:00.000000"))
-    assert one.run() is None
-
-
-def test_equal_window_is_not_read_again() -> None:
-    one = stream(lookback=timedelta(days=2))
-    one.run()
-    one.table.put("d", at("03 00:00:00.000000"))
-    changes = one.run()
-    assert changes is not None
-    assert changes.slices[0].after == at("02 00:00:00.000000")
-    assert changes.rows == 1
 
 
 def test_change_of_lookback_reads_the_window_once() -> None:
@@ -215,22 +192,12 @@ def test_a_lookback_that_goes_leaves_the_count_of_rows_at_the_position() -> None
     assert set(one.loaded) == {"a", "b"}
 
 
-def test_lookback_before_the_first_year_is_everything() -> None:
-    one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=timedelta(days=400)))
-    one.table.put("a", "0001-02-03 00:00:00.000000")
-    one.run()
-    one.table.put("b", "0001-01-01 00:00:00.000000")
-    one.run()
-    assert set(one.loaded) == {"a", "b"}
-
-
 def test_lookback_of_a_date_counts_whole_days() -> None:
     one = Stream(table=Table(safe="2025-01-31"), strategy=Watermark(column="updated_at", lookback=HOUR))
     one.table.put("a", "2025-01-10")
     one.run()
     one.table.put("b", "2025-01-10")
     changes = one.run()
-    assert changes is not None
     assert changes.slices[0].after == "2025-01-09"
 
 
@@ -259,7 +226,6 @@ def test_included_nulls_are_read_when_they_changed_and_only_then() -> None:
     assert one.run() is None
     one.table.put("m", None)
     changes = one.run()
-    assert changes is not None
     assert changes.slices[0].nulls
     assert changes.rows == 2
     assert set(one.loaded) == set(one.table.rows)
@@ -280,7 +246,6 @@ def test_fallback_column_stands_in() -> None:
     one = stream(on_null=OnNull.FALLBACK, fallback="created_at")
     one.table.put("n", None, at("07 00:00:00.000000"))
     changes = one.run()
-    assert changes is not None
     assert changes.loaded_through == at("07 00:00:00.000000")
     assert "n" in one.loaded
     one.table.put("m", None, None)
@@ -320,6 +285,10 @@ def test_position_of_another_strategy_or_column_stops() -> None:
         ({"fallback": "created_at"}, "fallback"),
         ({"on_null": OnNull.FALLBACK, "fallback": "updated_at"}, "itself"),
         ({"lookback": -HOUR}, "negative"),
+        ({"lookback": (DAY, -DAY)}, "negative"),
+        ({"lookback": (DAY, 101 * DAY)}, "at most 100"),
+        ({"lookback": (HOUR, 7 * DAY)}, "whole days"),
+        ({"lookback": (DAY, 2 * DAY), "on_null": OnNull.FALLBACK, "fallback": "created_at"}, "there is a fallback"),
     ],
 )
 def test_options_that_contradict_each_other(options: dict, word: str) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import stat
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -265,28 +264,9 @@ def test_an_answer_is_given_again_for_ten_seconds(tmp_path):
         metrics = Metrics(config=opened.config, lakes=opened.lakes)
         first = metrics.render()
         ended(opened, registry, loaded(), "r2")
-        began = time.monotonic()
-        assert all(metrics.render() is first for _ in range(1000))
-        assert time.monotonic() - began < 1 < LONGEST_AGE
-        assert value(render(opened), "tidegate_runs_total", outcome="loaded") == 2
-
-
-@pytest.mark.slow
-def test_a_thousand_streams_are_told_in_time(tmp_path):
-    opened = project(tmp_path, *(f"s{number}" for number in range(1000)))
-    with opened.registry as registry:
-        for number, place in enumerate(places(opened)):
-            registry.register(uid=place.uid, name=place.name, source="s", target=str(place.target))
-            registry.start_run(f"r{number}", place.uid)
-            registry.finish_run(f"r{number}", loaded(place.name, table_rows=5))
-    times = []
-    metrics = Metrics(config=opened.config, lakes=opened.lakes)
-    for _ in range(6):
-        metrics._made = None
-        began = time.process_time()
-        metrics.render()
-        times.append(time.process_time() - began)
-    assert min(times) < 1  # of CPU; 0.2 s on two quiet cores, 0.5 s on busy ones
+        assert metrics.render() is first
+        metrics._made -= LONGEST_AGE
+        assert value(samples(metrics.render()), "tidegate_runs_total", outcome="loaded") == 2
 
 
 def test_a_file_is_replaced_at_once_and_everybody_may_read_it(tmp_path):
