@@ -20,7 +20,7 @@ from pathlib import Path
 from mutants.table import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("src", "tests", "examples", "docs", "scripts", "bench", "deploy", ".ci", ".github")
+COPIED = ("src", "tests", "packages", "examples", "docs", "scripts", "bench", "deploy", ".ci", ".github")
 LINKED = (".venv", ".tools")
 SELECTED = ("-x", "-q", "-m", "not slow")
 ALL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--ignore=tests/docs")

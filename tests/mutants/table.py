@@ -30,7 +30,7 @@ MUTANTS = (
         "in_table.sequence == in_registry.sequence and in_table.load_id != in_registry.load_id",
         "False",
         "a table that was restored, and loaded again under the same number, is continued",
-        "unit/engine/test_recover.py",
+        "unit/engine/test_reconcile.py",
     ),
     Mutant(
         "engine/recovery/recovery.py",

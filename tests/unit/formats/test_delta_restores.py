@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.position import Position
 from tidegate.errors import PositionMoved
 from tidegate.formats.delta import Delta
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.staging import DeltaStaging
 from tidegate.formats.shared.storage import store_of
+from unit.formats import delta_logs
 from unit.formats.delta_logs import MADE, TARGET, UID, add, info, load, remove, write
 
 SPARK = {"version": None, "timestamp": "2026-07-01 14:00:00"}
@@ -101,8 +101,7 @@ def test_files_of_no_version_that_is_kept_tell_none(tmp_path):
 )
 def test_what_comes_between_plan_and_commit_is_noticed(tmp_path, between, own, moved):
     lake_of(tmp_path, loaded(1, add("a")), loaded(2, add("b")), *between, *([loaded(3, add("c"))] if own else []))
-    position = Position(sequence=3, load_id="l3", kind="watermark", state={})
-    plan = SimpleNamespace(uid=UID, base="2", position=position, stream=SimpleNamespace(name="orders"))
+    plan = SimpleNamespace(uid=UID, base="2", position=delta_logs.position(3), stream=SimpleNamespace(name="orders"))
     load_log = partial(Log.open, store_of(f"file://{tmp_path}/warehouse/shop/orders"))
     staging = DeltaStaging(session=None, target=TARGET, plan=plan, location="", load=load_log)
     staging._look()
