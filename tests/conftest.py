@@ -16,6 +16,10 @@ pytest.register_assert_rewrite("unit.registry")
 pytest_plugins = [
     "support.clock",
     "support.postgres",
+    "support.mariadb",
+    "support.snowflake",
+    "support.trino",
+    "support.kafka",
     "support.lake",
     "support.lake_servers",
     "support.no_spark",

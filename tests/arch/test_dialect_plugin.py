@@ -42,7 +42,7 @@ def test_nothing_but_its_dialect_names_a_database():
     known = {"tidegate/config/state.py": {"sqlite", "postgresql"}, "tidegate/cli/app.py": {"snowflake"}}
     catalogs = ("formats/iceberg/catalog.py", "formats/iceberg/format.py")
     readers = ("formats/iceberg/snippets.py", "formats/delta/snippets.py")
-    apart = ("dialects/", "registry/", "envelopes/", "telemetry/datasets.py", *catalogs, *readers)
+    apart = ("dialects/", "registry/", "testing/project.py", "envelopes/", "telemetry/datasets.py", *catalogs, *readers)
     kinds = {kind: plugins.load("dialects", kind) for kind in plugins.names("dialects") if kind != "spark"}
     names = {name for kind, dialect in kinds.items() for name in (kind, *dialect.schemes)}
     found = {}

@@ -124,18 +124,6 @@ def test_delta_holds_every_value_of_the_columns_that_it_is_partitioned_by(lakes)
     holds(lakes["delta"], Layout(partition_by=tuple(found), deletion_vectors=True))
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("format", PARTED)
-@pytest.mark.parametrize("name", VALUES)
-def test_each_column_alone(lakes, format, name):  # noqa: A002 - a table format is a `format` everywhere
-    lake = lakes[format]
-    for expression in EXPRESSIONS:
-        for each in fitting(lake, expression, {name}):
-            holds(lake, Layout(partition_by=(each,)))
-    if format == "iceberg":
-        holds(lake, Layout(sort_by=(name,)))
-
-
 @pytest.mark.slow
 def test_a_text_that_delta_would_make_null_is_refused_before_it_is_written(lakes):
     lake = lakes["delta"]

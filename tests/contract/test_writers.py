@@ -17,7 +17,7 @@ from tidegate.core.effects import Apply, Insert, Mirror, Upsert, WriteHint
 from tidegate.core.grouping import Whole
 from tidegate.core.outcome import Result
 from tidegate.core.plan import KeyFacts, Mode, Reset, WriteFacts
-from tidegate.engine.events import BOUNDARIES, Moment, Stage
+from tidegate.engine.events import Moment, Stage
 from tidegate.testing import Crash, WriterContract, crash_at
 from tidegate.testing.contracts.writer import chosen
 
@@ -28,10 +28,6 @@ KEEPS_ALL = {"append", "scd2"}
 each_writer = pytest.mark.parametrize("kind", WRITERS)
 
 AROUND = ((Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED))
-BOUNDED = [
-    pytest.param(AROUND, id="around the commit"),
-    pytest.param(BOUNDARIES, id="every boundary", marks=pytest.mark.exhaustive),
-]
 
 
 class Books:
@@ -113,13 +109,12 @@ def books(tmp_path: Any, spark: Any, kind: str, lake: str) -> Books:
 @pytest.mark.timeout(600)
 class TestLoads:
     @pytest.mark.slow
-    @pytest.mark.parametrize("boundaries", BOUNDED)
-    def test_every_row_lands_once_wherever_a_run_ends(self, books: Books, boundaries: Any) -> None:
+    def test_every_row_lands_once_wherever_a_run_ends(self, books: Books) -> None:
         books.change(1, 2, 3)
         assert books.load().verified is True
         assert books.found() == books.expected()
         # A cycle of keys: one that is there changes, one comes.
-        for (number, boundary), forget in zip(enumerate(boundaries, start=4), cycle([False, True]), strict=False):
+        for (number, boundary), forget in zip(enumerate(AROUND, start=4), cycle([False, True]), strict=False):
             books.change(1 + number % 3, number)
             books.crash(boundary)
             if forget and books.proves_alone:

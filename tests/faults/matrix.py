@@ -50,7 +50,6 @@ registry, catalog, metadata, position or data files are damaged, gone, newer, or
 values that no column keeps, damaged files, files that change while they are read
     integration/cli/test_poison.py integration/files/test_formats.py integration/log/test_extreme_events.py
 
-
 hostile names
     integration/cli/test_odd_names.py
 
@@ -70,7 +69,7 @@ registries and positions of other versions
     unit/registry/test_store.py integration/registry/test_postgres.py
 
 random histories of changes, loads, crashes, foreign commits and maintenance
-    property/test_histories.py matrix/test_matrix.py
+    matrix/test_matrix.py
 
 the network to source, catalog or registry is slow, breaks off at any stage, or swallows everything
     integration/network/test_source.py integration/network/test_catalog.py

@@ -7,11 +7,7 @@ import pytest
 from matrix import simulated_tables
 from matrix.groups import DRIVERS, Ground, new_url
 from matrix.sqlserver_logs import sqlserver_logs  # noqa: F401 - the fixture
-from support.kafka import kafka  # noqa: F401 - the fixture
 from support.lake import with_driver
-from support.mariadb import mariadb  # noqa: F401 - the fixture
-from support.snowflake import snowflake_server  # noqa: F401 - the fixture
-from support.trino import trino_server  # noqa: F401 - the fixture
 
 
 @pytest.fixture

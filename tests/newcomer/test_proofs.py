@@ -8,8 +8,6 @@ import pytest
 from tidegate.core.ids import Connection
 from tidegate.sources.database.source import table_facts
 
-pytest_plugins = ["support.mariadb"]
-
 TABLE = "CREATE TABLE t{n} (id int PRIMARY KEY, note text, updated_at timestamptz NOT NULL DEFAULT {default})"
 FUNCTION = "CREATE FUNCTION f{n}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NEW; END $$"
 TRIGGER = "CREATE TRIGGER g {when} ON t{n} FOR EACH ROW {condition} EXECUTE FUNCTION f{n}()"

@@ -1,6 +1,6 @@
 """A real MariaDB server for tests: started on first use, ended by its own pid, alone in its own folder.
 
-Asked for by tests through `pytest_plugins`. Must never touch a server that it did not start.
+Must never touch a server that it did not start.
 """
 
 from __future__ import annotations

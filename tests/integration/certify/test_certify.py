@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from support.snowflake import SnowflakeServer
     from support.trino import TrinoServer
 
-pytest_plugins = ["support.mariadb", "support.trino"]
 pytestmark = pytest.mark.timeout(900)  # the whole kit
 CDC = "cdc"
 LOST, LOGIN = "a connection that is lost while a load reads", "a wrong login is refused, and not shown"

@@ -16,8 +16,6 @@ from tidegate_scenarios.run import certification_of
 if TYPE_CHECKING:
     from support.postgres import PostgresServer
 
-pytest_plugins = ["support.mariadb"]
-
 
 def certification(url: str) -> tuple[Certification, Connection]:
     connection = Connection(name="scratch", url=url)

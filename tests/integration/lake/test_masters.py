@@ -17,7 +17,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from integration.topics.conftest import event
 from support.cluster import Cluster
-from support.kafka import KafkaServer, kafka  # noqa: F401 - a fixture of these tests alone
+from support.kafka import KafkaServer
 from support.lake import delta_rows
 from support.lake_servers import REST_S3, rest_running
 from support.object_store import ACCESS, REGION, SECRET, ObjectStore
@@ -102,7 +102,7 @@ def test_executors_that_are_killed_in_mid_load_lose_and_double_nothing(
 
 def test_a_cluster_loads_a_topic_into_a_store_through_a_rest_catalog(
     cluster: Cluster,
-    kafka: KafkaServer,  # noqa: F811 - the fixture
+    kafka: KafkaServer,
     s3: ObjectStore,
     tmp_path: Path,
 ) -> None:

@@ -9,8 +9,6 @@ from support.network import cut_after, delayed, lost
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
-pytest_plugins = ["support.mariadb"]
-
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
 

@@ -17,7 +17,6 @@ from tidegate.spark import dataframe_ops
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["support.mariadb"]
 pytestmark = pytest.mark.spark
 
 AT, STAMP = "2025-07-01 10:00:00+00", "2025-07-01 10:00:00"

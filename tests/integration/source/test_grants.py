@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from support.mariadb import MariadbServer
     from support.postgres import PostgresServer
 
-pytest_plugins = ["support.mariadb"]
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]

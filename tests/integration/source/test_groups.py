@@ -14,8 +14,6 @@ from tidegate.core.slices import Everything, Range, Slice
 from tidegate.errors import SchemaRefused
 from tidegate.sources.database import probe
 
-pytest_plugins = ["support.mariadb", "support.trino"]
-
 NUMBERS = (-1001, -1000, -1, 0, 5, 999, 1000, None)
 DAYS = ("0001-01-01", "0001-12-31", "1582-10-10", "1969-12-31", "2024-02-29", "2024-03-10", "2024-12-30", "2025-01-05")
 DAYS += ("2025-01-06", "2025-03-31", "2025-04-01", "2025-11-02", "9999-12-26", "9999-12-31")

@@ -16,7 +16,6 @@ from tidegate.sources.database.probe import DatabaseProbe
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["support.mariadb"]
 
 Values = Mapping[str, Sequence[str]]
 """By the type of a column, distinct values as SQL."""

@@ -14,7 +14,6 @@ from tidegate.errors import HistoryGone
 from tidegate.strategies.smart import Smart
 from tidegate.strategies.watermark import Watermark
 
-pytest_plugins = ["support.mariadb"]
 MAKE = "CREATE TABLE orders (id integer PRIMARY KEY, name varchar(40), updated_at timestamp NOT NULL)"
 FIRST = "INSERT INTO orders VALUES (1, 'a', '2025-01-01 00:00:00'), (2, 'b', '2025-01-02 00:00:00')"
 BACK = "UPDATE orders SET updated_at = '2025-01-01 12:00:00' WHERE id = 2"

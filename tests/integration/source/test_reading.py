@@ -24,7 +24,6 @@ from tidegate.sources.database.source import dialect_of, table_facts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["support.mariadb", "support.snowflake", "support.trino"]
 
 NAMES = ["a.b", 'q"uote', "sel`ect", "x DESC NULLS LAST", "x y", "${v}", "c0", "select", "%s", "b\\n", "🚢"]
 NOBODY = {

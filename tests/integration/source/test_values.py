@@ -31,7 +31,6 @@ from tidegate.spark import dataframe_ops
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["support.mariadb", "support.snowflake", "support.trino"]
 
 # Types that a certification has no column of: declaration, a value as SQL, type in Spark, the canonical text.
 RARE = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.kafka import KafkaServer, connect, kafka  # noqa: F401 - fixtures of this folder alone
+from support.kafka import KafkaServer
 from support.lake import QUICK
 from support.workspace import Workspace
 from tidegate.core.outcome import Outcome
@@ -126,5 +126,5 @@ class Topics:
 
 
 @pytest.fixture
-def topics(kafka: KafkaServer, spark: SparkSession, tmp_path: Path) -> Topics:  # noqa: F811 - the fixture
+def topics(kafka: KafkaServer, spark: SparkSession, tmp_path: Path) -> Topics:
     return Topics(workspace=Workspace(folder=tmp_path), kafka=kafka, spark=spark)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from support.mariadb import MariadbServer
     from support.postgres import PostgresServer
 
-pytest_plugins = ["support.mariadb"]
 pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(900)]
 ACCOUNTS = 60
 

@@ -16,7 +16,6 @@ from matrix.bounds.windows import SEQUENCE, Sample, Writing, run, until
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer
 
-pytest_plugins = ["support.mariadb"]
 
 MARIADB_CURSORS = {
     "CURRENT_TIMESTAMP(6)": "timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)",

@@ -14,8 +14,6 @@ import pytest
 from matrix.bounds.windows import SEQUENCE, Sample, Writing, run, until
 from support.postgres import PostgresServer
 
-pytest_plugins = ["support.mariadb"]
-
 POSTGRES_CURSORS = {
     "now()": "now()",
     "statement_timestamp()": "statement_timestamp()",

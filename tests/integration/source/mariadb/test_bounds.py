@@ -26,7 +26,6 @@ from tidegate.sources.database import Database
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer
 
-pytest_plugins = ["support.mariadb"]
 pytestmark = pytest.mark.slow
 ORDERS = """
 CREATE TABLE orders (

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from support.snowflake import SnowflakeServer
 
-pytest_plugins = ["support.snowflake"]
 
 LOAD = PublishedLoad(
     project="p",

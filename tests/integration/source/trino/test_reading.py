@@ -17,7 +17,6 @@ from tidegate.hooks.sql import Sql
 from tidegate.sources.database import Database
 from tidegate.sources.database.source import list_tables, table_facts
 
-pytest_plugins = ["support.trino"]
 pytestmark = pytest.mark.timeout(600)
 
 LOAD = PublishedLoad(
