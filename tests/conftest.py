@@ -16,10 +16,6 @@ pytest.register_assert_rewrite("unit.registry")
 pytest_plugins = [
     "support.clock",
     "support.postgres",
-    "support.mariadb",
-    "support.snowflake",
-    "support.trino",
-    "support.kafka",
     "support.lake",
     "support.lake_servers",
     "support.no_spark",
@@ -27,6 +23,10 @@ pytest_plugins = [
     "support.object_store",
     "support.cluster",
     "support.yarn",
+    "support.mariadb",
+    "support.kafka",
+    "support.trino",
+    "support.snowflake",
 ]
 
 # How long an example takes says something of the machine alone.
