@@ -34,13 +34,14 @@ test: setup services ## the product in five minutes: all that needs no Spark, ev
 
 # Loads into S3 start a Spark with other jars than the one that all other tests share.
 STORES := tests/integration/stores
-test-all: setup services ## every test; PART=1/3 for a third of them, ONLY=<file, folder or test> for some
+test-all: setup services ## every test; PART=1/3 for a third, REST=1 for what `make test` leaves out, ONLY=<file, folder or test> for some
 	@sh scripts/services.sh kafka
 ifdef ONLY
 	$(PYTEST) '$(ONLY)'
 else
 	@status=0; for tests in "$(SIDES) --ignore=$(STORES) --ignore=tests/docs" "$(STORES)"; do \
-		$(PYTEST) $$tests $(if $(PART),--part $(PART)) $(if $(MINUTES),--minutes $(MINUTES)) || status=$$?; done; exit $$status
+		$(PYTEST) $$tests $(if $(REST),-m slow) $(if $(PART),--part $(PART)) $(if $(MINUTES),--minutes $(MINUTES)) \
+			|| status=$$?; done; exit $$status
 endif
 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format
