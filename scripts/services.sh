@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the servers that tests and benchmarks start for themselves. Called by `make services`.
 # Starts nothing: each test run has its own server, on its own port, in its own folder.
-# `services.sh s3` installs the S3 server of `make test-servers` instead; it is built by Go, in a minute.
+# `services.sh s3` installs the S3 server of `make test-all` instead; it is built by Go, in a minute.
 # `services.sh kafka` fetches Kafka and Debezium, which those tests otherwise do when they first need them.
 set -eu
 
