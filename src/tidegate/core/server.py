@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+"""The rows of one statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

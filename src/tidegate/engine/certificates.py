@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import tomllib
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from tidegate import plugins
 from tidegate.config import Config
@@ -66,7 +67,13 @@ def missing(connection: Connection) -> str | None:
         TidegateError: the server cannot be asked.
     """
     dialect = plugins.dialect_of(connection.scheme)()
-    server = dialect.server(connection)
+
+    def ask(sql: str) -> Sequence[Sequence[Any]]:
+        with closing(dialect.open(connection)) as session:
+            found: Sequence[Sequence[Any]] = session.rows(sql)
+            return found
+
+    server = dialect.server(ask)
     if server is None:
         return f"connection {connection.name!r}: {dialect.kind} has not been certified yet"
     known = [f"{each.product} {each.series}" for each in certified() if each.dialect == dialect.kind]

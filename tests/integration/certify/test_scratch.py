@@ -54,10 +54,10 @@ def check(url: str) -> None:
         assert scratch.contents() == ()
         scratch.remove()
         assert scratch.contents() is None
+        server = plugins.dialect_of(connection.scheme)().server(scratch.execute)
+        assert server.version.startswith(server.major)
     finally:
         scratch.close()
-    server = plugins.dialect_of(connection.scheme)().server(connection)
-    assert server.version.startswith(server.major)
 
 
 @pytest.mark.postgres

@@ -85,15 +85,15 @@ def place_of(url: str, schema: str | None = None) -> Place:
     settings = config.from_dict(values, Path(), trusted=True)
     connection = settings.connection(CONNECTION)
     dialect = dialect_of(connection)
-    kit, server = certification_of(dialect.kind), dialect.server(connection)
-    if kit is None or server is None:
-        raise ConfigError(
-            f"nothing says how {dialect.kind} is certified",
-            hint="docs/extending/add-a-database.md says what has to be offered for it.",
-        )
+    kit = certification_of(dialect.kind)
+    if kit is None:
+        raise _unknown(dialect.kind)
     with closing(kit.open(connection, schema)) as scratch:
+        server = dialect.server(scratch.execute)
         found = scratch.contents()
         made = marked(kit, dialect, scratch, found or ())
+    if server is None:
+        raise _unknown(dialect.kind)
     foreign = [name for name in found or () if name not in made]
     if foreign:
         raise ConfigError(
@@ -111,6 +111,13 @@ def place_of(url: str, schema: str | None = None) -> Place:
         left=found or (),
         made=made,
         redact=settings.redact,
+    )
+
+
+def _unknown(kind: str) -> ConfigError:
+    return ConfigError(
+        f"nothing says how {kind} is certified",
+        hint="docs/extending/add-a-database.md says what has to be offered for it.",
     )
 
 

@@ -24,14 +24,14 @@ from tidegate.dialects.sqlite import Sqlite
 class Newest(Sqlite):
     kind = "newest"
 
-    def server(self, connection):
+    def server(self, ask):
         return Server.of("SQLite", "4.0.1")
 
 
 class Unknown(Sqlite):
     kind = "unknown"
 
-    def server(self, connection):
+    def server(self, ask):
         return None
 """
 KINDS = {"newest": "Newest", "unknown": "Unknown"}

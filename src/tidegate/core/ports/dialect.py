@@ -24,7 +24,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.column_values import ColumnValues
 from tidegate.core.ports.select_forms import SelectForms
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead
 from tidegate.errors import ConfigError
 
@@ -375,8 +375,8 @@ class Connectable(Dialect, Protocol):
     def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
 
-    def server(self, connection: Connection) -> Server | None:  # noqa: ARG002 - nothing says how
-        """What answers there; None where the dialect cannot say. Raises as `open`."""
+    def server(self, ask: Ask) -> Server | None:  # noqa: ARG002 - nothing says how
+        """What answers, by statements that every login may run; None where the dialect cannot say."""
         return None
 
     def refuse_url(self, connection: Connection) -> None:  # noqa: ARG002 - a URL may be of any form

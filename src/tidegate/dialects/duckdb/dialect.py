@@ -14,7 +14,7 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
@@ -174,7 +174,7 @@ class Duckdb(Connectable):
 
         return DuckdbSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:  # noqa: ARG002 - a file has no server
+    def server(self, ask: Ask) -> Server:  # noqa: ARG002 - a file has no server
         """The library that is loaded here."""
         from tidegate.dialects.duckdb.session import VERSION  # noqa: PLC0415 - the driver is optional
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,7 +17,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.mariadb.address import address_of
 from tidegate.dialects.mariadb.types import CHARSET, STATED
@@ -212,11 +211,10 @@ class Mariadb(Connectable):
 
         return MariadbSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server:
         """A release series of either has two numbers."""
-        with closing(self.open(connection)) as session:
-            product = "MariaDB" if session.is_mariadb else "MySQL"
-            return Server.of(product, session.rows("SELECT VERSION()")[0][0], numbers=2)
+        version = str(ask("SELECT VERSION()")[0][0])
+        return Server.of("MariaDB" if "mariadb" in version.lower() else "MySQL", version, numbers=2)
 
     def captured(self, connection: Connection) -> CapturedDatabase:
         """By Debezium's connector for MariaDB, or for MySQL where the URL begins with `mysql://`."""

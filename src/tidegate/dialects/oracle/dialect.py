@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.connector import CapturedDatabase
@@ -17,7 +16,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.oracle.address import address_of
 from tidegate.dialects.oracle.types import NATIONAL, STATED, UNBOUNDED
@@ -209,10 +208,10 @@ class Oracle(Connectable, PrintsFingerprint):
 
         return OracleSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server | None:
         """The number before the first dot is that of a release."""
-        with closing(self.open(connection)) as session:
-            return Server.of("Oracle", session.version)
+        found = ask("SELECT p.version FROM product_component_version p WHERE p.product LIKE 'Oracle Database%'")
+        return Server.of("Oracle", found[0][0]) if found else None
 
     def _plain(self, sql: str, column: Column) -> str:
         """A text without the blanks that Oracle adds, in the database's character set; of a number all its digits."""

@@ -64,11 +64,6 @@ class OracleSession(PreSnapshotSession):
         """The user, as a statement holds it."""
         return self.address.user.upper()
 
-    @property
-    def version(self) -> str:
-        """The server's."""
-        return str(self._main.version)
-
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement; in the snapshot once it is taken."""
         return self._ask(self._main if self._snapshot is None else self._snapshot, sql)

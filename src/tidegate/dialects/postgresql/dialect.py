@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import parse_qsl
 
@@ -18,7 +17,7 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.postgresql.plain_urls import plain
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
@@ -226,10 +225,9 @@ class Postgresql(Connectable):
 
         return PostgresqlSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server:
         """The number before the dot is the release series."""
-        with closing(self.open(connection)) as session:
-            return Server.of("PostgreSQL", session.rows("SHOW server_version")[0][0])
+        return Server.of("PostgreSQL", ask("SHOW server_version")[0][0])
 
     def refuse_url(self, connection: Connection) -> None:
         """By libpq itself, but for URLs that are plainly right."""

@@ -7,14 +7,13 @@ without one, and never rounds: digits of a second beyond the sixth are cut off.
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
@@ -154,10 +153,9 @@ class Snowflake(Connectable, PrintsFingerprint):
 
         return SnowflakeSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server:
         """Each week has another release; its first number is kept for years."""
-        with closing(self.open(connection)) as session:
-            return Server.of("Snowflake", session.rows("SELECT current_version()")[0][0])
+        return Server.of("Snowflake", ask("SELECT current_version()")[0][0])
 
     @staticmethod
     def _cut(sql: str, pattern: str, length: int) -> str:

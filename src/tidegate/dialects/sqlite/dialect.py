@@ -16,7 +16,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of, opened_file
 from tidegate.dialects.shared.expressions import no_literal, uncovered
@@ -149,7 +149,7 @@ class Sqlite(Connectable):
 
         return SqliteSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:  # noqa: ARG002 - a file has no server
+    def server(self, ask: Ask) -> Server:  # noqa: ARG002 - a file has no server
         """The library that is loaded here."""
         return Server.of("SQLite", sqlite3.sqlite_version)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,7 +17,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
@@ -251,11 +250,9 @@ class SqlServer(Connectable, PrintsFingerprint):
 
         return SqlServerSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server:
         """The number before the first dot is that of a release."""
-        with closing(self.open(connection)) as session:
-            version = session.rows("SELECT CAST(serverproperty('ProductVersion') AS varchar(50))")[0][0]
-            return Server.of("SQL Server", version)
+        return Server.of("SQL Server", ask("SELECT CAST(serverproperty('ProductVersion') AS varchar(50))")[0][0])
 
     def _number(self, sql: str, column: Column) -> str:
         """A row's version is eight bytes, whose first bit is never set."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint, mask
@@ -177,8 +176,7 @@ class Teradata(Connectable, PrintsFingerprint):
 
         return TeradataSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server | None:
         """The first two numbers are those of a release."""
-        with closing(self.open(connection)) as session:
-            version = session.rows("SELECT i.InfoData FROM DBC.DBCInfoV AS i WHERE i.InfoKey = 'VERSION'")[0][0]
-            return Server.of("Teradata", version, numbers=2)
+        found = ask("SELECT i.InfoData FROM DBC.DBCInfoV AS i WHERE i.InfoKey = 'VERSION'")
+        return Server.of("Teradata", found[0][0], numbers=2) if found else None

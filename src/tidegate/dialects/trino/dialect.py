@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.addresses import is_loopback
@@ -16,7 +15,7 @@ from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.server import Server
+from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, type_mismatch, uncovered
 from tidegate.dialects.shared.tls import unverified_server
@@ -180,10 +179,9 @@ class Trino(Connectable):
 
         return TrinoSession(self, connection)
 
-    def server(self, connection: Connection) -> Server:
+    def server(self, ask: Ask) -> Server:
         """A version is one number."""
-        with closing(self.open(connection)) as session:
-            return Server.of("Trino", session.rows("SELECT version()")[0][0])
+        return Server.of("Trino", ask("SELECT version()")[0][0])
 
     def _digits(self, sql: str, column: Column, word: str, length: int) -> str:
         """Six digits of a second, the others cut off: a cast to fewer digits would round."""
