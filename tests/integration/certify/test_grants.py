@@ -107,4 +107,4 @@ class TestMariadb:
         document: dict[str, Any]
         code, document = certify(tmp_path, self.granted(mariadb, shop, missing="GRANT ALL"), "--yes")
         assert code == 1
-        assert "this user may not use it" in document["error"]["message"]
+        assert "Access denied" in document["error"]["message"]
