@@ -39,8 +39,8 @@ test-all: setup services ## every test; PART=1/3 for a third, REST=1 for what `m
 ifdef ONLY
 	$(PYTEST) '$(ONLY)'
 else
-	@status=0; for tests in "$(SIDES) --ignore=$(STORES) --ignore=tests/docs" "$(STORES)"; do \
-		$(PYTEST) $$tests $(if $(REST),-m slow) $(if $(PART),--part $(PART)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	@status=0; until=$$(($$(date +%s) + 60 * $(or $(MINUTES),9999))); for tests in "$(SIDES) --ignore=$(STORES) --ignore=tests/docs" "$(STORES)"; do \
+		$(PYTEST) $$tests $(if $(REST),-m slow) $(if $(PART),--part $(PART)) --until $$until \
 			|| status=$$?; done; exit $$status
 endif
 

@@ -33,24 +33,18 @@ pytest_plugins = [
 settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
 
-END = pytest.StashKey[float]()
 SHARED_OUT = "tests/matrix/"
 """Below it each test goes to a part of its own; elsewhere the tests of a file share fixtures and stay together."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts of the tests")
-    parser.addoption("--minutes", type=float, metavar="M", help="begin no test when so many minutes are over")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    minutes = config.getoption("minutes")
-    config.stash[END] = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    parser.addoption("--until", type=float, default=math.inf, metavar="T", help="begin no test after that Unix time")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if time.monotonic() > item.config.stash[END]:
+    if time.time() > item.config.getoption("until"):
         pytest.skip("no time was left")
 
 
