@@ -57,12 +57,12 @@ test-faults: setup services ## every fault of the matrix and random kills (TIDEG
 	-$(PYTEST) -m servers --junitxml .faults.servers.xml --deselect tests/matrix/test_matrix.py $(FAULTS)
 	PYTHONPATH=tests $(BIN)/python -m faults.page .faults.jsonl docs/reliability.md .faults.xml .faults.servers.xml
 
-packages: $(PACKAGES)/.ready ## lint, types, import rules and tests of packages/, in an environment with Airflow and Dagster
+packages: $(PACKAGES)/.ready ## lint, types, import rules and tests of packages/ (QUICK=1: those without processes), in an environment of their own
 	$(PACKAGES)/bin/ruff check packages
 	$(PACKAGES)/bin/ruff format --check packages
 	$(PACKAGES)/bin/mypy -p tidegate_airflow -p tidegate_dagster
 	@for package in packages/*; do $(PACKAGES)/bin/lint-imports --no-logo --config $$package/pyproject.toml || exit 1; done
-	$(PACKAGES)/bin/python -m pytest -q packages
+	$(PACKAGES)/bin/python -m pytest -q packages $(if $(QUICK),-m "not slow")
 
 $(PACKAGES)/.ready: $(READY) $(wildcard packages/*/pyproject.toml)
 	UV_PROJECT_ENVIRONMENT=$(PACKAGES) UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --locked --all-packages --all-extras \
