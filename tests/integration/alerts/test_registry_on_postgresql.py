@@ -11,7 +11,7 @@ from tidegate.core.outcome import Result
 from tidegate.registry.store import Registry
 from unit.alerts.test_check import address, begun, end, hook, look, project  # noqa: F401 - a fixture
 
-pytestmark = [pytest.mark.postgres, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def test_of_many_processes_one_sends_what_begins_repeats_and_ends(tmp_path, hook, pg_url):  # noqa: F811 - the fixture

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from support.snowflake import SnowflakeServer
     from support.trino import TrinoServer
 
-pytestmark = pytest.mark.timeout(900)  # the whole kit
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the whole kit
 CDC = "cdc"
 LOST, LOGIN = "a connection that is lost while a load reads", "a wrong login is refused, and not shown"
 OPEN = "a transaction that is open during a load"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.mariadb import MariadbServer
     from support.postgres import PostgresServer
 
-pytestmark = pytest.mark.timeout(900)  # the whole kit
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the whole kit
 PAGE = Path(__file__).parents[3] / "docs" / "sources" / "certify.md"
 PASSWORD = "of-the-loader"
 

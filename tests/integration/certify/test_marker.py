@@ -16,6 +16,7 @@ from tidegate.errors import ConfigError
 from tidegate_scenarios.marker import NAME, Marker
 from tidegate_scenarios.run import clean, place_of
 
+pytestmark = pytest.mark.slow  # processes
 PRECIOUS = "CREATE TABLE tidegate_orders (id int, precious text); INSERT INTO tidegate_orders VALUES (1, 'mine')"
 SLOW = """
 CREATE FUNCTION public.slow() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(120); END';

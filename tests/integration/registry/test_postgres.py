@@ -14,7 +14,7 @@ from unit.registry.behaviour_schema import *  # noqa: F403
 from unit.registry.contention import *  # noqa: F403
 from unit.registry.test_intervals import *  # noqa: F403
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 @pytest.fixture

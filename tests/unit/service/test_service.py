@@ -124,6 +124,7 @@ def test_signals_end_the_command_alone(serving):
     assert second.wait(30) == 1, "no handler of this command: it dies, as the caller is told"
 
 
+@pytest.mark.slow
 def test_a_command_whose_caller_is_killed_ends(own):
     call = own.call("sleep")
     assert call.stdout.readline() == b"asleep\n"
@@ -145,6 +146,7 @@ def test_a_command_that_breaks_says_so(serving):
     assert (call.returncode, err) == (1, b"error[internal]: ValueError: it is broken\n")
 
 
+@pytest.mark.slow
 def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     call = own.call("sleep")
     assert call.stdout.readline() == b"asleep\n"
@@ -160,6 +162,7 @@ def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     assert not (own.place.folder / "service.sock").exists()
 
 
+@pytest.mark.slow
 def test_a_command_that_comes_before_the_service_has_begun_waits_for_it(tmp_path):
     place = Place.of(tmp_path)
     claim = place.claim()
@@ -244,6 +247,7 @@ def test_nonsense_harms_nobody(serving, sent):
     assert serving.ask(ask="state")["pid"] == serving.process.pid
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_long_name_has_a_service(tmp_path):
     folder = tmp_path / ("a" * 120)
     folder.mkdir()
@@ -252,6 +256,7 @@ def test_a_folder_with_a_long_name_has_a_service(tmp_path):
     assert found.end() == 0
 
 
+@pytest.mark.slow
 def test_it_ends_by_itself_when_nobody_calls(tmp_path):
     found = Serving(tmp_path, "2")
     assert found.process.wait(30) == 0
