@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,44 +84,42 @@ def oauth2_catalog(rest_catalog: str) -> Iterator[dict[str, str]]:
         yield {"uri": proxy.url, "credential": credential, "scope": scope, "oauth2-server-uri": server}
 
 
-@pytest.fixture
-def connect_delta_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
-    """Delta tables behind a Spark Connect session that the caller built."""
+KEPT: list[SparkSession] = []
+"""Sessions that have ended: PySpark shuts its pool when one is collected, for ever if that thread is using the pool."""
+
+
+@contextlib.contextmanager
+def connected(server: str) -> Iterator[Callable[[Iceberg | Delta], SparkSession]]:
+    """Gives the session of a load in that lake, from a Spark Connect session that the caller built."""
     from pyspark.sql.connect.session import SparkSession as Remote
 
-    remote = Remote.builder.remote(connect_server).create()
+    remote = Remote.builder.remote(server).create()
     opened: list[Sessions] = []
+    KEPT.append(remote)
 
-    def session_of(lake: Delta) -> SparkSession:
+    def session_of(lake: Iceberg | Delta) -> SparkSession:
         opened.append(Sessions(borrowed=remote, lakes=[lake.spark_conf()]))
-        return opened[-1].load_session()
+        KEPT.append(opened[-1].load_session())
+        return KEPT[-1]
 
     try:
-        yield make_delta_lake(tmp_path, session_of)
+        yield session_of
     finally:
         for sessions in opened:
             sessions.stop()
         remote.stop()
+
+
+@pytest.fixture
+def connect_delta_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
+    with connected(connect_server) as session_of:
+        yield make_delta_lake(tmp_path, session_of)
 
 
 @pytest.fixture
 def connect_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
-    """The embedded catalog behind a Spark Connect session that the caller built."""
-    from pyspark.sql.connect.session import SparkSession as Remote
-
-    remote = Remote.builder.remote(connect_server).create()
-    opened: list[Sessions] = []
-
-    def session_of(lake: Iceberg) -> SparkSession:
-        opened.append(Sessions(borrowed=remote, lakes=[lake.spark_conf()]))
-        return opened[-1].load_session()
-
-    try:
+    with connected(connect_server) as session_of:
         yield make_lake(tmp_path, session_of, name=f"lake{next(NAMES)}")
-    finally:
-        for sessions in opened:
-            sessions.stop()
-        remote.stop()
 
 
 def connect_command() -> tuple[list[str], dict[str, str], int]:
