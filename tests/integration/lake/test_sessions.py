@@ -72,26 +72,25 @@ def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path
 
 
 LAUNCHED = """
-for then in ("used", "killed", "unused"):
-    with Sessions(master="local[1]", conf=conf, lakes=[lake.spark_conf()], jars=lake.jars()) as sessions:
-        sessions.launch(small=True)
-        assert not sessions.started and (then != "used" or "pyspark" not in sys.modules)
-        launched = children()
-        if then == "killed":
-            os.kill(launched[0], 9)
-        if then != "unused":
-            rows = sessions.load_session().sql("SELECT sum(id) FROM range(5)").collect()
-            print(then, len(launched), rows[0][0], children() == launched)
-    print(children(), list(pathlib.Path(os.environ["TMPDIR"]).rglob("*")))
+with Sessions(master="local[1]", conf=conf, lakes=[lake.spark_conf()], jars=lake.jars()) as sessions:
+    sessions.launch(small=True)
+    assert not sessions.started and "pyspark" not in sys.modules
+    launched = children()
+    if sys.argv[3] == "killed":
+        os.kill(launched[0], 9)
+    if sys.argv[3] != "unused":
+        rows = sessions.load_session().sql("SELECT sum(id) FROM range(5)").collect()
+        print(len(launched), rows[0][0], children() == launched)
+print(children(), list(pathlib.Path(os.environ["TMPDIR"]).rglob("*")))
 """
 
 
-def test_a_jvm_is_launched_before_it_is_needed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("then", "said"), [("used", "1 10 True\n"), ("killed", "1 10 False\n"), ("unused", "")])
+def test_a_jvm_is_launched_before_it_is_needed(then: str, said: str, tmp_path: Path) -> None:
     """It is the one that is used; one that was killed meanwhile is replaced, one that nobody needed ends."""
     (place := tmp_path / "tmp").mkdir()
-    done = run(LAUNCHED, str(tmp_path), "1g", TMPDIR=str(place))
-    assert done.stderr == ""
-    assert done.stdout == "used 1 10 True\n[] []\nkilled 1 10 False\n[] []\n[] []\n"
+    done = run(LAUNCHED, str(tmp_path), "1g", then, TMPDIR=str(place))
+    assert (done.stdout, done.stderr) == (f"{said}[] []\n", "")
 
 
 BORROWED = """
