@@ -210,9 +210,9 @@ class Player:
             self._remember(shape)
 
     def _unseen(self, shape: Shape) -> bool:
-        """Whether a row of the source has changed in a way that the stream cannot see."""
+        """Whether a row of the source has changed, or is gone, in a way that the stream cannot see."""
         held = {row["id"]: row for row in self.models[shape.name].table.current()}
-        return any(held.get(row["id"]) != row for row in self.meant(shape))
+        return held != {row["id"]: row for row in self.meant(shape)}
 
     def _expect(self, shape: Shape) -> str | None:
         try:

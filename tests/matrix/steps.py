@@ -250,7 +250,9 @@ def tamper(player: Player, seed: int) -> None:
             session.sql(f"UPDATE {at} SET code = 'tampered' WHERE id = {other}")
             table.live[other] = {**table.live[other], "code": "tampered"}
         foreign = identity(FOREIGN) | {UID: "none of a uuid"}
-        session.sql(f"INSERT INTO {at} (id, uid, code) VALUES ({FOREIGN}, '{foreign[UID]}', 'tampered')")
+        required = {"source_file": "'tampered.csv'"} if "source_file" in session.table(at).columns else {}
+        given = {"id": FOREIGN, UID: f"'{foreign[UID]}'", "code": "'tampered'"} | required
+        session.sql(f"INSERT INTO {at} ({', '.join(given)}) VALUES ({', '.join(map(str, given.values()))})")
         table.live[FOREIGN] = {**dict.fromkeys(HELD), **foreign, "code": "tampered"}
     player.project.sessions.release(session)
 

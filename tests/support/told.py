@@ -14,14 +14,15 @@ LAST = """
 
 
 def told(folder: Path) -> Iterator[tuple[str, str]]:
-    """A section for each registry in the folder: its last runs, each with its error and its plan."""
+    """A section for each registry in the folder: its last runs, each with its error, and the plan of the newest."""
     for registry in sorted(folder.rglob(".tidegate/registry.db"))[:3]:
         try:
             with closing(sqlite3.connect(f"file:{registry}?mode=ro", uri=True, timeout=5)) as connection:
                 runs = connection.execute(LAST).fetchall()
         except sqlite3.Error as error:  # cut off in the middle, as the test wanted it
             runs = [("the registry", f"cannot be read: {error}", None, None)]
-        lines = [f"{stream}: {outcome}{_indented(error)}{_indented(plan)}" for stream, outcome, error, plan in runs]
+        lines = [f"{stream}: {outcome}{_indented(error)}" for stream, outcome, error, _ in runs]
+        lines += [f"planned for {stream}:{_indented(plan)}" for stream, _, _, plan in runs[:1] if plan is not None]
         if lines:
             yield f"last runs in {registry.parent.parent}", "\n".join(lines)
 
@@ -29,4 +30,4 @@ def told(folder: Path) -> Iterator[tuple[str, str]]:
 def _indented(document: str | None) -> str:
     if document is None:
         return ""
-    return "".join(f"\n    {name}: {value}" for name, value in json.loads(document).items())
+    return "".join(f"\n    {name}: {str(value):.300}" for name, value in json.loads(document).items())
