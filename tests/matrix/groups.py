@@ -15,6 +15,7 @@ from matrix.sqlserver_logs import LoggedTable
 from tidegate.dialects.snowflake import Snowflake
 from tidegate.dialects.sqlserver import SqlServer
 
+FORMATS = ("iceberg", "delta")
 DRIVERS = {"snowflake_server": Snowflake.jars, "sqlserver_logs": SqlServer.jars}
 """By fixture, drivers that Spark gets late."""
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matrix.groups import FLAVOURS
-
-FORMATS = ("iceberg", "delta")
+from matrix.groups import FLAVOURS, FORMATS
 
 TITLE = "# What has been proven\n\n"
 ABOUT = """`make matrix` runs combinations of strategy, writer, delete mode, source, envelope and table format that

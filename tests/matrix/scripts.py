@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from matrix.groups import FLAVOURS, Flavour
+from matrix.groups import FLAVOURS, FORMATS, Flavour
 from matrix.histories import CODES, SEEN, Kinds, Step, Writer
 from matrix.model import CURSOR, Event
 from matrix.shapes import OWN_LOGS, Shape
@@ -21,16 +21,21 @@ FEWER = (Kinds(deletes=False), Kinds(updates=False, deletes=False))
 
 
 def chosen(flavour: Flavour, table_format: str, seed: int, *, every_kin: bool = True) -> list[Shape]:
-    """The shapes that this flavour runs, of those that its kin, or its family, share among them."""
+    """The shapes that this flavour runs on this format.
 
-    def group(one: Flavour) -> str:
-        return one.kin if every_kin else one.family
-
-    sharing = [other for other in FLAVOURS.values() if group(other) == group(flavour)]
+    All flavours of a kin run a shape once on each format; if not `every_kin`, all of a family run it once on one.
+    """
+    sharing = [
+        (other, kind)
+        for other in FLAVOURS.values()
+        for kind in ([table_format] if every_kin else FORMATS)
+        if (other.kin == flavour.kin if every_kin else other.family == flavour.family)
+    ]
+    runs = {kind: {one.name: one.shapes(kind, seed) for one, _ in sharing} for _, kind in sharing}
     mine = []
     for shape in flavour.shapes(table_format, seed):
-        able = [other for other in sharing if shape in other.shapes(table_format, seed)]
-        if able[(zlib.crc32(shape.name.encode()) + seed) % len(able)] is flavour:
+        able = [(one, kind) for one, kind in sharing if shape in runs[kind][one.name]]
+        if able[(zlib.crc32(shape.name.encode()) + seed) % len(able)] == (flavour, table_format):
             mine.append(shape)
     return mine
 

@@ -30,4 +30,4 @@ def told(folder: Path) -> Iterator[tuple[str, str]]:
 def _indented(document: str | None) -> str:
     if document is None:
         return ""
-    return "".join(f"\n    {name}: {str(value):.300}" for name, value in json.loads(document).items())
+    return "".join(f"\n    {name}: {value!s:.300}" for name, value in json.loads(document).items())
