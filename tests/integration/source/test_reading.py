@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 NAMES = ["a.b", 'q"uote', "sel`ect", "x DESC NULLS LAST", "x y", "${v}", "c0", "select", "%s", "b\\n", "🚢"]
+CUT = ("duckdb", "postgresql")
+"""Where a table without a key is read in several parts: by the places of its rows."""
 NOBODY = {
     "mariadb": "mariadb://a:s3cr3t@127.0.0.1:1/x",
     "postgresql": "postgresql://a:s3cr3t@127.0.0.1:1/x",
@@ -39,6 +41,7 @@ NOBODY = {
 def test_hostile_names_in_many_slices(place: Place, spark: SparkSession) -> None:
     with_driver(spark, *Snowflake.jars)
     names = [name for name in NAMES if place.kind != "mariadb" or name != "🚢"]  # which has no such names
+    names = [name.lower() for name in names] if place.kind == "trino" else names  # which keeps no other ones
     quoted = [place.dialect.quote(name) for name in names]
     table = {"mariadb": "odd.na`me", "trino": "odd.name"}.get(place.kind, 'odd.na"me')
     rows = [tuple(10 * row + column for column in range(len(names))) for row in range(50)]
@@ -50,10 +53,10 @@ def test_hostile_names_in_many_slices(place: Place, spark: SparkSession) -> None
     there = place.source('"' + table.replace('"', '""') + '"', slices=3)
     part = Range(cursor=("x y",), after="4", upto="474")
     with there.probe() as probe:
-        latest = Latest(key=("a.b",), order=("x DESC NULLS LAST", "b\\n"))
+        latest = Latest(key=("a.b",), order=(names[3], "b\\n"))
         assert probe.count(part, latest=latest) == 47
         found = there.read(spark, probe, [part], probe.schema())
-        assert (found.columns, found.rdd.getNumPartitions()) == (names, 3)
+        assert (found.columns, found.rdd.getNumPartitions()) == (names, 3 if place.kind in CUT else 1)
         assert sorted(map(tuple, found.collect())) == rows[1:48]
 
 
@@ -72,7 +75,7 @@ def test_rows_are_read_in_the_probes_snapshot(place: Place, spark: SparkSession)
         place.run(f"DELETE FROM {there.table} WHERE id > 50", f"INSERT INTO {there.table} VALUES (-1, 12)")
         assert (probe.stats(part).rows, probe.stats(part).later) == (101, 90)
         rows = there.read(spark, probe, [part], probe.schema())
-        assert rows.rdd.getNumPartitions() == 3
+        assert rows.rdd.getNumPartitions() == (3 if place.kind in CUT else 1)
         assert sorted(int(row[0]) for row in rows.collect()) == [0, *range(10, 110)]
         assert probe.fingerprint(Everything()) == before
         assert probe.has_snapshot()
