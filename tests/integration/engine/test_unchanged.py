@@ -28,7 +28,8 @@ def countries(bench):
 def by_writing(bench):
     rows = pa.table({"id": pa.array([9], pa.int64()), "name": ["Oz"], "area": [1.5]})
     table = bench.workspace.table("out.t")
-    table.append(rows.cast(table.schema().as_arrow()))
+    schema = table.schema().as_arrow()
+    table.append(rows.select(schema.names).cast(schema))
 
 
 def by_dropping_a_column(bench):
@@ -134,7 +135,8 @@ def test_a_source_without_rows_gets_its_table_once_also_after_a_crash(bench):
     with bench.project() as project:
         plan = project.plan("t").streams[0]
     assert (plan.outcome, plan.create) == ("changed", True)
-    bench.crashed(Stage.ADVANCE, Moment.START)
+    if bench.form == "iceberg":  # on Delta the load has been published by then
+        bench.crashed(Stage.ADVANCE, Moment.START)
     bench.crashed(Stage.ADVANCE, Moment.PUBLISHED)
     assert bench.run().error is None
     bench.unchanged()
@@ -155,7 +157,9 @@ def test_only_what_is_read_of_postgresql_counts(pg_bench):
     assert [field.name for field in pg_bench.workspace.table("out.t").schema().fields] == [
         "id", "name", "born", "pay", "at",
     ]  # fmt: skip
-    pg_bench.sql("INSERT INTO t VALUES (1, 'Ada', '1815-12-10', 1.5, '2025-01-01', 'a'), (2, 'Bo')")
+    pg_bench.sql(
+        "INSERT INTO t VALUES (1, 'Ada', '1815-12-10', 1.5, '2025-01-01', 'a'), (2, 'Bo', NULL, NULL, NULL, NULL)"
+    )
     pg_bench.loaded()
     before = pg_bench.workspace.snapshots("out.t")
     for statement in (
