@@ -72,7 +72,7 @@ def test_executors_that_are_killed_in_mid_load_lose_and_double_nothing(
     cluster: Cluster, tmp_path: Path, kind: str
 ) -> None:
     def ran() -> int:
-        return sum(len(list(worker.glob("app-*"))) for worker in cluster.workers)
+        return len({application.name for worker in cluster.workers for application in worker.glob("app-*")})
 
     before = ran()
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
