@@ -125,6 +125,7 @@ class WriteFacts:
         missing_keys: rows of the table may be deleted although the batch does not contain their keys.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
         copies_files: every merge writes the files again that hold a changed row.
+        unwritten: columns of the table that the load does not write; a row that stays keeps its values in them.
     """
 
     effect: Effect
@@ -137,6 +138,7 @@ class WriteFacts:
     missing_keys: bool = False
     carried: bool = False
     copies_files: bool = False
+    unwritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

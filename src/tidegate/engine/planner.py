@@ -82,6 +82,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     table = _without(found.table, added)
     columns, changes, evolve = fit_columns(stream, table, found.columns, found.renames, reset=reset)
     refuse_rules(stream.name, stream.policies.checks, columns)
+    found = replace(found, facts=replace(found.facts, unwritten=_unwritten(stream, table, columns, evolve)))
     write = stream.writer.choose(found.facts)
     refuse_erasing(stream, found, write)
     return LoadPlan(
@@ -107,6 +108,12 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
             reset=found.facts.reset,
         ),
     )
+
+
+def _unwritten(stream: Stream, table: TableState, columns: Schema, evolve: Sequence[SchemaChange]) -> tuple[str, ...]:
+    """The columns of the table that the load does not write."""
+    written = {*columns.names, *stream.added.names, *(each.old for each in evolve if each.kind is ChangeKind.RENAME)}
+    return tuple(name for name in table.schema.names if name not in written) if table.schema is not None else ()
 
 
 def _position(stream: Stream, found: PlanInputs, columns: Schema, evolve: Sequence[SchemaChange]) -> Position:
@@ -184,12 +191,13 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
 
 
 def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> None:
-    """Refuses a write that removes files of a table that holds more than its source.
+    """Refuses a write that removes files of a table that holds more than its source: rows, or columns of rows.
 
     Raises:
         InternalError: a writer chose it although nobody asked for a full refresh.
     """
-    keeps = stream.writer.versions is not None or stream.policies.deletes.soft
+    by_key = stream.writer.deletes_by_key and bool(found.facts.unwritten)
+    keeps = stream.writer.versions is not None or stream.policies.deletes.soft or by_key
     if keeps and write.mode in ERASES and found.facts.reset is None:
         raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows must be kept")
 

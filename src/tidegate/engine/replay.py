@@ -29,6 +29,7 @@ from tidegate.engine.planner import fence
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.quality import quality
 from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.superseded import one_a_key
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.reconcile import RecoveryState, next_sequence
 from tidegate.engine.recovery import recovery
@@ -195,7 +196,7 @@ class _Replay:
         with contextlib.ExitStack() as held, translated(doing):
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
-            rows = quarantined_rows.with_lacks(rows) if self.stream.strategy.applies_events else rows
+            rows = quarantined_rows.with_lacks(rows, columns) if self.stream.strategy.applies_events else rows
             judged = persisted(quality.judged(self.stream, columns, rows, key=self.stream.key))
             held.callback(judged.unpersist)
             passed, stay = (int(n) for n in validation.measured(judged, validation.REPLAY_COUNTS))
@@ -228,7 +229,11 @@ class _Replay:
                 return _Ready(checked=checked)
             checked = replace(checked, folded=quarantined_rows.remembered(rows, stream.key))
             return _Ready(checked=checked, applied=event_fence.remembered(stream, self.session, plan))
-        wanted = rows.selectExpr(*validation.named(plan.columns))
+        if one_a_key(stream):
+            stored = stream.format.read(self.session, stream.target, self.recovered.table.snapshot)
+            wanted = quarantined_rows.as_kept(rows, stored, plan.columns, key=plan.key)
+        else:
+            wanted = rows.selectExpr(*validation.named(plan.columns))
         latest = Latest(key=plan.key, order=stream.order) if plan.key else None
         checked = writer.check(wanted, plan, replace(batch, latest=latest, skip_equal=True))
         return _Ready(checked=checked, rows=wanted)

@@ -26,6 +26,7 @@ BEHIND = "  "
 """What an order gets behind it for a row that was read after its event: it sorts before every later event. One blank
 already tells a history of an end."""
 LACKS = f"coalesce(from_json({META}lacks, 'array<string>'), array())"
+_CARRIED = f"json_object_keys({META}row)"
 _MINE, _BEST = f"{META}mine", f"{META}best"
 _NEWER, _TURN = f"{META}newer", f"{META}turn"
 
@@ -190,9 +191,35 @@ def still_current(
     return joined.where(f"{_BEST} IS NULL OR {dataframe_ops.MOMENT} >= {_BEST}").drop(_BEST, dataframe_ops.MOMENT)
 
 
-def with_lacks(rows: DataFrame) -> DataFrame:
-    """The rows with the columns whose values an event does not carry, so that no rule asks for them."""
-    return rows.selectExpr("*", f"{LACKS} AS {UNKNOWN}")
+def with_lacks(rows: DataFrame, columns: Schema) -> DataFrame:
+    """The rows with the columns whose values an event does not carry, so that no rule asks for them.
+
+    Nor does it carry those that were not loaded when it was read.
+    """
+    named = f"array({', '.join(map(string, columns.names))})"
+    unread = f"coalesce(array_except({named}, {_CARRIED}), array())"
+    return rows.selectExpr("*", f"array_union({LACKS}, {unread}) AS {UNKNOWN}")
+
+
+def as_kept(rows: DataFrame, stored: DataFrame, columns: Schema, *, key: Sequence[str]) -> DataFrame:
+    """The rows with these columns; one that was not loaded when a row was read is as the table has it.
+
+    Args:
+        stored: the table's rows, one a key.
+    """
+    others = [name for name in columns.names if name not in key and name in stored.columns]
+    one = stored.selectExpr(*map(quote, key), *(f"{quote(name)} AS {quote(META + name)}" for name in others))
+    joined = rows.selectExpr(*map(quote, columns.names), f"{_CARRIED} AS {_BEST}").join(
+        one.dropDuplicates(list(key)), on=list(key), how="left"
+    )
+    return joined.selectExpr(
+        *(
+            f"if(array_contains({_BEST}, {string(name)}), {quote(name)}, {quote(META + name)}) AS {quote(name)}"
+            if name in others
+            else quote(name)
+            for name in columns.names
+        )
+    )
 
 
 def after_events(rows: DataFrame, fence: Fence, *, key: Sequence[str]) -> DataFrame:
@@ -237,4 +264,4 @@ def remembered(rows: DataFrame, key: Sequence[str]) -> Folded:
 def applied(rows: DataFrame, table: DataFrame, columns: Schema, *, key: tuple[str, ...]) -> DataFrame:
     """What events that wait would leave of their keys: a column that none of them carries is as the table has it."""
     fold = LatestEventsSpec(columns=columns, key=key, fence=Fence(present=lambda: table))
-    return fold.by_column(as_events(with_lacks(rows), columns.names)).where(f"NOT {dataframe_ops.DELETED}")
+    return fold.by_column(as_events(with_lacks(rows, columns), columns.names)).where(f"NOT {dataframe_ops.DELETED}")

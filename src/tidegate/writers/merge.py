@@ -84,7 +84,8 @@ class Merge(Writer):
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so it has no keys yet")
         match facts.effect:
             case Mirror(of=None, hint=hint):
-                return REWRITE if hint is WriteHint.REWRITE and not facts.counted else MIRROR
+                rewrites = hint is WriteHint.REWRITE and not facts.counted and not facts.unwritten
+                return REWRITE if rewrites else MIRROR
             case Mirror() as mirror:
                 return choose_for_partitions(facts, mirror, rewrite=False)
             case Upsert(repeats=str(why)) if facts.carried:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked
-from tidegate.core.effects import Effect, Mirror
+from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.ports.writer import Writer
@@ -34,10 +34,12 @@ class Replace(Writer):
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
         match facts.effect:
-            case Mirror(of=None, compares=True) if facts.keys.columns and facts.reset is None:
-                return MIRROR
+            case Mirror(of=None, hint=hint) as mirror if facts.keys.columns and facts.reset is None:
+                # Where costs decide between the two, both have to leave the same rows.
+                if mirror.compares or (hint is WriteHint.REWRITE and facts.unwritten):
+                    return MIRROR
             case Mirror(of=grouping) as mirror if grouping is not None and facts.reset is None:
-                return choose_for_partitions(facts, mirror, rewrite=True)
+                return choose_for_partitions(facts, mirror, rewrite=not facts.unwritten)
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:

@@ -1,7 +1,7 @@
 """The plan of a load: columns, contract, position, mode."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -9,9 +9,10 @@ import pytest
 
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
-from tidegate.core.effects import EFFECTS, Upsert
+from tidegate.core.effects import EFFECTS, Mirror, Upsert, WriteHint
+from tidegate.core.grouping import Steps
 from tidegate.core.ids import Connection
-from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.plan import KeyFacts, Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
@@ -28,13 +29,15 @@ from tidegate.core.schema import (
     Type,
     decimal,
 )
-from tidegate.core.slices import Range
+from tidegate.core.slices import Everything, Range
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Policies, Stream
-from tidegate.errors import ColumnMissing, SchemaRefused
+from tidegate.errors import ColumnMissing, InternalError, SchemaRefused
 from tidegate.sources.database import Database
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge
+from tidegate.writers.replace import Replace
 from unit.engine.sqlite_streams import bare
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -48,6 +51,7 @@ class Always(Append):
     accepts = EFFECTS
     needs_key = True
     idempotent = True
+    deletes_by_key = True
 
     kind: ClassVar[str] = "always"
     mode: Mode = Mode.MERGE_ON_READ
@@ -73,6 +77,7 @@ def plan(
     last_sequence=0,
     unloaded=(),
     renames=None,
+    writer=Always(),
     **values,
 ):
     found = PlanInputs(
@@ -87,7 +92,7 @@ def plan(
         unloaded=unloaded,
         renames=renames,
     )
-    return make_plan(stream(**values), found, now=NOW)
+    return make_plan(replace(stream(**values), writer=writer), found, now=NOW)
 
 
 def test_a_first_load_makes_the_table_and_load_one():
@@ -254,3 +259,33 @@ def test_a_cast_that_cannot_be_proven_stops_and_says_which_can():
     with pytest.raises(SchemaRefused, match="forbids: price: type_change") as caught:
         plan(schema(id=INT, price=DOUBLE), schema(id=INT, price=decimal(12, 2)), contract={"type_change": "cast"})
     assert "`cast` converts integers to decimals" in caught.value.hint
+
+
+@pytest.mark.parametrize("writer", [Merge(), Replace()])
+def test_what_is_cheaper_erases_no_value_of_a_column_that_the_load_does_not_write(writer):
+    """A column that is gone, excluded, discarded, or another's."""
+
+    def written(table: Schema, effect: Mirror) -> Mode:
+        found = PlanInputs(
+            table=TableState(exists=True, snapshot="9", rows=5, schema=table),
+            since=None,
+            changes=ChangeSet(slices=(Everything(),), effect=effect),
+            columns=schema(id=INT, v=INT),
+            identity="server/relation",
+            clock=77,
+            facts=WriteFacts(
+                effect=effect, rows=3, table_rows=5, keys=KeyFacts(columns=("id",), unique=True), aligned=True
+            ),
+        )
+        return make_plan(replace(stream(), writer=writer), found, now=NOW).write.mode
+
+    by_id = Steps(column="id", width=10)
+    for effect, keeps in (
+        (Mirror(hint=WriteHint.REWRITE), Mode.MERGE_DIFFERENCES),
+        (Mirror(hint=WriteHint.COMPARE), Mode.MERGE_DIFFERENCES),
+        (Mirror(of=by_id), Mode.MERGE_PARTITIONS),
+    ):
+        assert written(schema(id=INT, v=INT, old=TEXT), effect) is keeps
+    assert written(schema(id=INT, v=INT), Mirror(hint=WriteHint.REWRITE)) is Mode.OVERWRITE
+    with pytest.raises(InternalError, match="must be kept"):
+        plan(schema(id=INT), schema(id=INT, old=TEXT), writer=Always(mode=Mode.OVERWRITE))

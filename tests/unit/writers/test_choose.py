@@ -47,6 +47,7 @@ OUTSIDE = KeyFacts(bounds=keys(200, 300), apart=True)
         ({"effect": Mirror()}, Mode.MERGE_DIFFERENCES),
         ({"effect": Mirror(hint=WriteHint.REWRITE)}, Mode.OVERWRITE),
         ({"effect": Mirror(hint=WriteHint.REWRITE), "counted": True}, Mode.MERGE_DIFFERENCES),
+        ({"effect": Mirror(hint=WriteHint.REWRITE), "unwritten": ("old",)}, Mode.MERGE_DIFFERENCES),
         ({"keys": replace(OUTSIDE, unique=True)}, Mode.APPEND),
         ({"keys": OUTSIDE}, Mode.MERGE_ON_READ),
         ({"keys": KeyFacts(bounds=keys(99, 300), unique=True)}, Mode.MERGE_ON_READ),
