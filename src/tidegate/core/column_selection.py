@@ -14,11 +14,6 @@ from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 
-def every(name: str) -> bool:  # noqa: ARG001 - it takes them all
-    """Leaves no column out."""
-    return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSelection:
     """The columns of a source that a stream reads.

@@ -45,7 +45,7 @@ def maintenance_plan(  # noqa: PLR0913 - everything that detection and contract 
         columns=columns,
         key=key,
         added=added,
-        evolution=Evolution(create=not table.exists),
+        evolution=Evolution(create=not table.exists, source_columns=table.since_load.source_columns),
         write=write,
         deletes=PlannedDeletes(policy=deletes),
     )

@@ -6,7 +6,7 @@ Made by the planner, saved in the registry. Has no secrets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,7 @@ from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import REPLACED, ChangeKind, Kind, Schema, SchemaChange, Type
+from tidegate.core.source_columns import SourceColumns
 from tidegate.errors import DeleteFuse
 
 
@@ -172,11 +173,13 @@ class Evolution:
         create: this load creates the table.
         seen: how the source's columns differ from the table's.
         apply: the changes that are applied before the write.
+        source_columns: which column of the source each of the table is from then on; None where only names tell.
     """
 
     create: bool = False
     seen: tuple[SchemaChange, ...] = ()
     apply: tuple[SchemaChange, ...] = ()
+    source_columns: SourceColumns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +278,8 @@ class LoadPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """The document that a registry keeps: flat, JSON types only, times in ISO 8601."""
-        values = asdict(self)
+        values = asdict(replace(self, columns=replace(self.columns, ids=None)))
+        del values["columns"]["ids"], values["added"]["ids"]
         stream, evolution, deletes = values.pop("stream"), values.pop("evolution"), values.pop("deletes")
         document = {
             "load_id": self.load_id,

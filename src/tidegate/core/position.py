@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tidegate.core import position_state
+
 VERSION = 1
+NEWEST = "newest"
+"""In a witness: the rows that had the greatest cursors, by `key` and `cursor`."""
 
 
 def property_name(uid: str) -> str:
     """The snapshot property that carries the position of the stream with that uid."""
     return f"tidegate.{uid}.position"
+
+
+def columns_name(uid: str) -> str:
+    """The property of a load's commit that says which column of the source each of the table is."""
+    return f"tidegate.{uid}.columns"
 
 
 def touched_name(uid: str) -> str:
@@ -78,6 +87,23 @@ class Position:
     def to_json(self) -> str:
         """One line, keys sorted: the text in the commit."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+    def renamed(self, names: Mapping[str, str]) -> Position:
+        """The same position by the names that the source's columns have now; old names to new ones.
+
+        Example:
+            >>> old = Position(sequence=1, load_id="a", kind="full", retained={"column": "at", "begin": "2025-01-01"})
+            >>> old.renamed({"at": "changed_at"}).retained["column"]
+            'changed_at'
+        """
+        retained = dict(self.retained)
+        if "column" in retained:
+            retained["column"] = names.get(retained["column"], retained["column"])
+        witness = dict(self.witness)
+        if newest := witness.get(NEWEST):
+            key = [names.get(name, name) for name in newest["key"]]
+            witness[NEWEST] = {**newest, "key": key, "cursor": names.get(newest["cursor"], newest["cursor"])}
+        return replace(self, state=position_state.renamed(self.state, names), retained=retained, witness=witness)
 
     @classmethod
     def from_json(cls, text: str) -> Position:

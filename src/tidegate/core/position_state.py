@@ -151,6 +151,27 @@ def names_partitions(state: Mapping[str, Any]) -> bool:
     return "ledger" in state
 
 
+def renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The state by the names that columns have now; old names to new ones.
+
+    Example:
+        >>> renamed({"cursor": ["at"], "value": "at", "method": {"column": "day"}}, {"at": "changed_at"})
+        {'cursor': ['changed_at'], 'value': 'at', 'method': {'column': 'day'}}
+    """
+    found = dict(state)
+    if CURSOR in state:
+        found[CURSOR] = [names.get(name, name) for name in state[CURSOR]]
+    for part in (METHOD, BEGIN):
+        if state.get(part):
+            found[part] = _of_column(state[part], names)
+    return found
+
+
+def _of_column(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    column = values.get("column")
+    return {**values, **({"column": names[column]} if column in names else {})}
+
+
 def unvouched(state: Mapping[str, Any]) -> dict[str, Any]:
     """The state of a position that vouches for no partition.
 

@@ -7,8 +7,10 @@ Source: `docs/concepts/quarantine.md`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror
@@ -93,6 +95,54 @@ def superseding(
     if not one_a_key:
         return Superseding.NOTHING
     return Superseding.KEY if unique or everything(changes) else Superseding.ORDER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedColumns:
+    """What the source calls the columns by whose names the rows of a quarantine are kept; see `Schema.ids`.
+
+    Args:
+        relation: whose columns they are; None where only names tell.
+    """
+
+    relation: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> NamedColumns:
+        """Those of the state of a quarantine's position."""
+        found = state.get("columns") or {}
+        return cls(relation=found.get("relation"), columns=found.get("columns") or {})
+
+    def to_state(self) -> dict[str, Any]:
+        """The inverse of `of`."""
+        return {"columns": {"relation": self.relation, "columns": dict(self.columns)}} if self.relation else {}
+
+    def moved(self, columns: Schema) -> Mapping[str, str]:
+        """The names by which rows are kept, to those that the columns have now, where these differ."""
+        ids = columns.ids
+        if ids is None or ids.relation != self.relation:
+            return {}
+        now = {number: name for name, number in ids.columns.items()}
+        return {name: now[number] for name, number in self.columns.items() if now.get(number, name) != name}
+
+    def followed(self, columns: Schema) -> NamedColumns:
+        """Those of the same rows once they are kept by the names of these columns, and of others that have them.
+
+        Example:
+            >>> from tidegate.core.schema import TEXT, Column, ColumnIds
+            >>> kept = NamedColumns(relation="t", columns={"old": "2", "left_out": "3"})
+            >>> ids = ColumnIds(relation="t", columns={"new": "2"})
+            >>> dict(kept.followed(Schema(columns=(Column(name="new", type=TEXT),), ids=ids)).columns)
+            {'left_out': '3', 'new': '2'}
+        """
+        ids = columns.ids
+        if ids is None:
+            return self
+        own = {name: ids.columns[name] for name in columns.names if name in ids.columns}
+        moved = self.moved(columns)
+        old = {moved.get(name, name): number for name, number in self.columns.items()}
+        return NamedColumns(relation=ids.relation, columns={**(old if self.relation == ids.relation else {}), **own})
 
 
 ROW, FIELDS = "row", "__tidegate_fields"

@@ -6,7 +6,7 @@ Independent of any database or file format.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -136,6 +136,26 @@ class Column:
         return str(self.type) if self.native is None else self.native
 
 
+def every(name: str) -> bool:  # noqa: ARG001 - it takes them all
+    """Leaves no column out."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnIds:
+    """What a relation and its columns are called whatever their names are.
+
+    Args:
+        relation: such as a table's oid; columns of another relation are other columns, whatever their ids are.
+        columns: the id of every column by its name, read or not.
+        takes: whether the project reads a column of that name.
+    """
+
+    relation: str
+    columns: Mapping[str, str]
+    takes: Callable[[str], bool] = every
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
     """Columns in order; the order is part of the contract.
@@ -144,12 +164,14 @@ class Schema:
         excluded: names of columns that the source has and the project does not read.
         comment: what the source says of the table.
         key: the columns that identify a row in a table that is made of these columns; empty for none.
+        ids: what the relation and all of its columns are called otherwise; None where only names tell them.
     """
 
     columns: tuple[Column, ...]
     excluded: tuple[str, ...] = field(default=(), compare=False)
     comment: str = field(default="", compare=False)
     key: tuple[str, ...] = field(default=(), compare=False)
+    ids: ColumnIds | None = field(default=None, compare=False)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -264,7 +286,7 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
     in it, nor in one that is gone: where the table requires one that is a difference.
 
     Args:
-        renames: new names at the source to the names that the table has, see `renamed`.
+        renames: new names at the source to the names that the table has, see `source_columns.follow`.
     """
     changes: list[SchemaChange] = []
     renames = renames or {}
@@ -293,26 +315,6 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
     dropped = [(ChangeKind.DROP_COLUMN, column) for column in unfilled if column.name not in source.excluded]
     relaxed = [(ChangeKind.NULLABILITY, column) for column in unfilled if not column.nullable]
     return (*changes, *(_change(kind, column.name, column.type, None) for kind, column in (*dropped, *relaxed)))
-
-
-def renamed(*, before: Mapping[str, str | None], source: Schema, table: Schema) -> Mapping[str, str] | None:
-    """The columns that are in the table by another name, new names to old ones; None where only names tell columns.
-
-    Args:
-        before: the columns that were loaded last, and what the source called each of them itself.
-
-    Example:
-        >>> column = Column(name="new", type=TEXT, ident="2")
-        >>> old = Schema(columns=(Column(name="old", type=TEXT),))
-        >>> renamed(before={"old": "2"}, source=Schema(columns=(column,)), table=old)
-        {'new': 'old'}
-    """
-    was = {ident: name for name, ident in before.items() if ident is not None}
-    idents = {column.name: column.ident for column in source if column.ident is not None}
-    if not was or len(idents) < len(source.columns):
-        return None
-    names = {name: was.get(ident, name) for name, ident in idents.items()}
-    return {new: old for new, old in names.items() if old != new and table.find(old) is not None}
 
 
 def _change(kind: ChangeKind, column: str, old: Type | None, new: Type | None) -> SchemaChange:

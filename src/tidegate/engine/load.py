@@ -9,7 +9,15 @@ from contextlib import ExitStack
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
-from tidegate.engine import empty_source, outcome, partition_loads, replication_slot, retention, type_changes
+from tidegate.engine import (
+    column_names,
+    empty_source,
+    outcome,
+    partition_loads,
+    replication_slot,
+    retention,
+    type_changes,
+)
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Stage
@@ -40,7 +48,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
     stream = retention.applied(stream, recovered.since, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
-        work = recovery.prove(type_changes.escalated(work))
+        work = recovery.prove(type_changes.escalated(column_names.followed(work)))
         replication_slot.begin(stream, None if work.context.reads_everything else work.recovered.loaded)
         detected = detect.detect_changes(work)
         work, changes = detected.work, detected.changes

@@ -85,7 +85,9 @@ def _after_failure(work: LoadContext) -> LoadContext:
     The version that the next load is fenced by stays: whoever has written since then is noticed.
     """
     now = work.stream.format.state(work.stream.target, work.stream.uid)
-    table = replace(work.recovered.table, exists=now.exists, uuid=now.uuid, schema=now.schema)
+    since_load = replace(work.recovered.table.since_load, source_columns=now.since_load.source_columns)
+    table = work.recovered.table
+    table = replace(table, exists=now.exists, uuid=now.uuid, schema=now.schema, since_load=since_load)
     return replace(work, recovered=replace(work.recovered, table=table))
 
 

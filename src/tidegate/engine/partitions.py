@@ -112,7 +112,8 @@ def measured(
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
         translated(f"measuring the partitions of {stream.target}"),
     ):
-        found = measure(live(stream, session, None), stream.target, grouping, columns)
+        table = stream.format.state(stream.target, stream.uid)
+        found = measure(live(stream, session, table, columns), stream.target, grouping, columns)
         payload |= {"partitions": len(found.entries), "rows": found.total.rows}
         return found
 

@@ -14,7 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.report import StreamReport
-from tidegate.engine import hooks, partitions, retention, type_changes
+from tidegate.engine import column_names, hooks, partitions, retention, type_changes
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -103,7 +103,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
             work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
-            work = type_changes.escalated(work)
+            work = type_changes.escalated(column_names.followed(work))
             changes, ledger = detect.detect(work)
             work, changes = key_diff.watch(work, changes)
             if changes is not None and not changes.slices and changes.parts:

@@ -41,12 +41,19 @@ class RecoveryState:
     Args:
         since: the position; None only for an empty table that nobody has written to.
         proven: no visible load still has to be verified.
+        found: the position as it is stored, where `since` calls columns by other names.
     """
 
     table: TableState
     since: Position | None
     repair: RegistryRepair
     proven: bool = True
+    found: Position | None = None
+
+    @property
+    def stored(self) -> Position | None:
+        """The position as it is stored."""
+        return self.since if self.found is None else self.found
 
     @property
     def loaded(self) -> Position | None:

@@ -17,10 +17,10 @@ from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.ports.format import Staging
+from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.position import Position
 from tidegate.core.quarantine import quarantine_of
-from tidegate.core.schema import Schema
+from tidegate.core.schema import ColumnIds, Schema
 from tidegate.core.slices import Everything
 from tidegate.engine import event_fence, hooks
 from tidegate.engine.applied_events import Applied
@@ -136,7 +136,7 @@ class Quarantined:
             with context.registry.task(stream.uid, "replay", run_id=context.run_id) as payload:
                 done = _Replay(
                     stream=stream, context=context, session=session, recovered=recovered, quarantine=quarantine
-                ).run(recovered.since, _own(recovered.table.schema, stream, context), lease)
+                ).run(recovered.since, _own(recovered.table, recovered.table.schema, stream), lease)
                 payload |= {"rows": done.rows, "rows_affected": done.rows, "snapshot": done.snapshot}
             return done
 
@@ -155,12 +155,14 @@ class Quarantined:
         )
 
 
-def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
-    """The columns of the table that come from the source, each with the source's identifier from the last load."""
+def _own(table: TableState, columns: Schema, stream: Stream) -> Schema:
+    """The columns of the table that come from the source, and what the source calls them."""
     own = {*stream.added.names, *stream.writer.own}
-    known = context.registry.loaded_columns(stream.uid)
-    columns = (replace(column, ident=known.get(column.name)) for column in table if column.name not in own)
-    return Schema(columns=tuple(columns))
+    known = table.since_load.source_columns
+    numbers = {each.target: each.id for each in known or () if each.target is not None}
+    ids = ColumnIds(relation=known.relation, columns=numbers) if known is not None else None
+    found = (replace(column, ident=numbers.get(column.name)) for column in columns if column.name not in own)
+    return Schema(columns=tuple(found), ids=ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,7 @@ class _Replay:
             self.context.save(plan)
             # First, as with every load: until the table's commit lands, these rows wait still.
             closed = validation.closed(judged, validation.PASSES, plan.position.sequence)
-            self.quarantine.replace(self.session, validation.repacked(closed), self.context)
+            self.quarantine.replace(self.session, validation.repacked(closed), self.context, columns)
             snapshot = self._load(ready, plan, lease, held)
             return replace(done, rows=passed - ready.superseded, superseded=ready.superseded, snapshot=snapshot)
 

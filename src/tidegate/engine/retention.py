@@ -26,6 +26,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import unvouched
 from tidegate.core.schema import DATE, Column, Schema
 from tidegate.core.slices import Partition
+from tidegate.core.source_columns import follow
 from tidegate.core.spelling import suggest
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import RunContext
@@ -90,7 +91,9 @@ def applied(stream: Stream, since: Position | None, context: RunContext) -> Stre
     rule, kept = stream.policies.retain, Kept.of(since)
     if context.full_refresh or since is None:
         kept = rule.at(context.now()) if rule is not None else None
-    elif kept is not None and (rule is None or rule.column != kept.column):
+    elif kept is not None and rule is not None and rule.column == _name_now(stream, kept, context):
+        kept = replace(kept, column=rule.column)
+    elif kept is not None:
         raise ConfigError(
             f"stream {stream.name!r}: rows whose {kept.column} is before {kept.begin} were dropped by `retain:`, which "
             f"the project no longer has for that column",
@@ -103,6 +106,17 @@ def applied(stream: Stream, since: Position | None, context: RunContext) -> Stre
     if source is None:
         raise ConfigError(f"stream {stream.name!r}: its source cannot be asked for the rows that `retain:` keeps")
     return replace(stream, source=source, kept=kept)
+
+
+def _name_now(stream: Stream, kept: Kept, context: RunContext) -> str:
+    """What the source calls the column by which rows were dropped; it is asked only where the project has another."""
+    rule = stream.policies.retain
+    if rule is None or rule.column == kept.column:
+        return kept.column
+    table = stream.format.state(stream.target, stream.uid)
+    with stream.source.probe(context.sessions) as probe:
+        names = follow(table.since_load.source_columns, probe.schema(), table.schema or probe.schema())
+    return names.moved.get(kept.column, kept.column) if names is not None else kept.column
 
 
 def notes(stream: Stream, now: datetime) -> tuple[str, ...]:

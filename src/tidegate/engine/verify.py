@@ -21,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import begin_of
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import hooks, load, retention
+from tidegate.engine import column_names, hooks, load, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -186,6 +186,8 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
         )
     with context.announced_session(journal) as session, stream.source.probe(context.sessions) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
+        work = column_names.followed(work)
+        since = work.recovered.loaded or since
         if probe.files is not None:
             probe.files.request_unconditionally()
         comparison.choose_loaded(stream, context, probe, since)
@@ -306,9 +308,11 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         clock=since.clock,
         facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
         last_sequence=work.context.registry.last_sequence(stream.uid),
+        before=column_names.columns_before(work),
     )
     made = make_plan(stream, found, now=work.context.now())
     reason = "the rows that differ are compared by key and repaired"
+    made = replace(made, since=work.recovered.stored)
     return replace(keep_loaded_columns(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
 
 

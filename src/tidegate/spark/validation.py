@@ -5,6 +5,8 @@ Written as SQL text, which classic and Connect sessions both accept. The text ke
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -197,6 +199,45 @@ def landed(kept: DataFrame, number: int) -> DataFrame:
     columns = [until if each.name == "until" else quote(each.name) for each in COLUMNS]
     known = f"until IS NULL OR until > {number - FORGOTTEN_AFTER}"
     return kept.where(f"load <= {number} AND ({known})").selectExpr(*columns)
+
+
+def with_names(kept: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Rows of a quarantine whose columns have other names; old names to new ones.
+
+    A name and a colon behind it are a key of the text: within a value a quote is escaped.
+    """
+    if not names:
+        return kept
+    texts = {old: f"{_RENAMED}{new}" for old, new in names.items()}
+    row, lacks = "row", "lacks"
+    for old, new in texts.items():
+        row = _replaced(row, rf'([{{,])"{_pattern(old)}":', f'$1"{_plain(new)}":')
+        lacks = _replaced(lacks, rf'([\[,])"{_pattern(old)}"(?=[,\]])', f'$1"{_plain(new)}"')
+    new = {"row": row, "lacks": lacks}
+    mark = string(f'"{_RENAMED}')
+    changed = (
+        f"replace({new[each.name]}, {mark}, '\"') AS {each.name}" if each.name in new else quote(each.name)
+        for each in COLUMNS
+    )
+    return kept.selectExpr(*changed)
+
+
+_RENAMED = "\x01"
+"""What a new name begins with until all are replaced; no JSON has it as it is."""
+
+
+def _replaced(value: str, pattern: str, new: str) -> str:
+    return f"regexp_replace({value}, {string(pattern)}, {string(new)})"
+
+
+def _pattern(name: str) -> str:
+    return re.escape(json.dumps(name, ensure_ascii=False)[1:-1])
+
+
+def _plain(name: str) -> str:
+    """The name within JSON, as what takes the place of a pattern."""
+    text = json.dumps(name.removeprefix(_RENAMED), ensure_ascii=False)[1:-1].replace("\\", "\\\\").replace("$", "\\$")
+    return f"{_RENAMED}{text}"
 
 
 def closed(rows: DataFrame, condition: str, number: int) -> DataFrame:

@@ -20,16 +20,19 @@ from tidegate.core.schema import (
     BIGINT,
     DOUBLE,
     INT,
+    RESCUED,
     TEXT,
     UUID,
     ChangeKind,
     Column,
+    ColumnIds,
     Schema,
     SchemaChange,
     Type,
     decimal,
 )
 from tidegate.core.slices import Everything, Range
+from tidegate.core.source_columns import SourceColumn, SourceColumns, Use
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import ColumnMissing, InternalError, SchemaRefused
@@ -76,7 +79,7 @@ def plan(
     since: Position | None = None,
     last_sequence=0,
     unloaded=(),
-    renames=None,
+    before=None,
     writer=Always(),
     **values,
 ):
@@ -90,7 +93,7 @@ def plan(
         facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5),
         last_sequence=last_sequence,
         unloaded=unloaded,
-        renames=renames,
+        before=before,
     )
     return make_plan(replace(stream(**values), writer=writer), found, now=NOW)
 
@@ -172,18 +175,32 @@ def test_a_key_of_another_type_stops_whatever_the_contract_says(mode):
         plan(schema(id=TEXT), schema(id=INT), contract={"type_change": mode})
 
 
-RENAMED = (schema(id=INT, new=BIGINT), schema(id=INT, old=INT))
+def numbered(columns: Schema, *numbers: str, relation: str = "77", **values) -> Schema:
+    """The columns, of which the source has these numbers; all that it has if they are given by name."""
+    ids = dict(zip(columns.names, numbers, strict=True)) if numbers else values.pop("ids")
+    return replace(columns, ids=ColumnIds(relation=relation, columns=ids, **values))
+
+
+def loaded(*names: str, relation: str = "77", **excluded: str) -> SourceColumns:
+    """What a load said of these columns, which have the numbers from 1 on, and of some that were not read."""
+    columns = [SourceColumn(id=str(number), name=name, target=name) for number, name in enumerate(names, 1)]
+    unread = [SourceColumn(id=id_, name=name, target=None, use=Use.EXCLUDED) for name, id_ in excluded.items()]
+    return SourceColumns(relation=relation, columns=(*columns, *unread))
+
+
+RENAMED = (numbered(schema(id=INT, new=BIGINT), "1", "2"), schema(id=INT, old=INT))
 
 
 def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
     with pytest.raises(SchemaRefused, match="new: rename \\(old to new\\)"):
-        plan(*RENAMED, renames={"new": "old"})
-    made = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "evolve"})
+        plan(*RENAMED, before=loaded("id", "old"))
+    made = plan(*RENAMED, before=loaded("id", "old"), contract={"rename": "evolve"})
     assert [(change.kind, change.column, change.old, change.new) for change in made.evolution.apply] == [
         ("rename", "new", "old", "new"),
         ("widen", "new", "int", "bigint"),
     ]
-    kept = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "keep"})
+    assert made.evolution.source_columns == loaded("id", "new")
+    kept = plan(*RENAMED, before=loaded("id", "old"), contract={"rename": "keep"})
     assert [(change.kind, change.column) for change in kept.evolution.seen] == [
         ("add_column", "new"),
         ("drop_column", "old"),
@@ -191,15 +208,81 @@ def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
 
 
 def test_a_source_that_tells_columns_apart_is_believed_that_none_was_renamed():
-    made = plan(schema(id=INT, new=INT), schema(id=INT, old=INT), renames={})
+    columns = numbered(schema(id=INT, new=INT), "1", "3")
+    made = plan(columns, schema(id=INT, old=INT), before=loaded("id", "old"))
     assert [change.kind for change in made.evolution.apply] == ["add_column"]
 
 
 @pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])
 def test_names_that_were_exchanged_stop_whatever_the_contract_says(mode):
     both = schema(id=INT, a=TEXT, b=TEXT)
-    with pytest.raises(SchemaRefused, match="'b' at the source is the column that was 'a'"):
-        plan(both, both, renames={"b": "a", "a": "b"}, contract={"rename": mode})
+    with pytest.raises(SchemaRefused, match="'a' at the source is the column that was 'b'"):
+        plan(numbered(both, "1", "3", "2"), both, before=loaded("id", "a", "b"), contract={"rename": mode})
+    # A column that holds rescued values has no number of its own.
+    rescued = replace(both, columns=(*both, RESCUED))
+    ids = {"id": "1", "a": "3", "b": "2", "x": "4"}
+    with pytest.raises(SchemaRefused, match="'a' at the source is the column that was 'b'"):
+        plan(numbered(rescued, ids=ids), rescued, before=loaded("id", "a", "b"), contract={"rename": mode})
+
+
+@pytest.mark.parametrize(
+    ("ids", "refused"),
+    [
+        ({"id": "1", "name": "3", "secret": "2"}, "'name' at the source is the column that was 'secret'"),
+        ({"id": "1", "name": "3", "other": "2"}, "'name' at the source is the column that was 'secret'"),
+        ({"id": "1", "name": "3"}, "'name' at the source is the column that was 'secret'"),
+        ({"id": "1", "name": "4", "secret": "2"}, "'name' at the source is another column than before"),
+        ({"id": "1", "name": "4", "secret": "3"}, None),  # dropped, and added again
+        ({"id": "1", "name": "2", "secret": "3"}, None),
+        ({"id": "1", "name": "2", "secret": "9"}, None),
+    ],
+)
+@pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])
+def test_a_column_that_must_not_be_read_is_not_read_by_another_name(ids, refused, mode):
+    table = schema(id=INT, name=TEXT)
+    columns = numbered(table, ids=ids, takes=lambda name: name in ("id", "name"))
+    known = loaded("id", "name", secret="3")
+    if refused is None:
+        plan(columns, table, before=known, contract={"rename": mode})
+        return
+    with pytest.raises(SchemaRefused, match=refused) as caught:
+        plan(columns, table, before=known, contract={"rename": mode})
+    assert "`source: {exclude: [name]}`" in caught.value.hint
+
+
+def test_a_column_that_is_left_out_by_its_new_name_is_a_rename():
+    table = schema(id=INT, name=TEXT)
+    columns = numbered(schema(id=INT), ids={"id": "1", "tmp_name": "2"}, takes=lambda name: name != "tmp_name")
+    with pytest.raises(SchemaRefused, match="'name' is 'tmp_name' at the source now"):
+        plan(columns, table, before=loaded("id", "name"))
+    kept = plan(columns, table, before=loaded("id", "name"), contract={"rename": "keep"})
+    assert [(change.kind, change.column) for change in kept.evolution.seen] == [("drop_column", "name")]
+    # It is the table's column still, should the project read it again.
+    (left_out,) = (each for each in kept.evolution.source_columns if each.id == "2")
+    assert (left_out.target, left_out.use) == ("name", Use.EXCLUDED)
+
+
+def test_columns_of_a_table_that_was_made_anew_are_followed_by_name():
+    again = numbered(schema(id=INT, city=TEXT, total=INT), "1", "2", "3", relation="78")
+    made = plan(again, schema(id=INT, total=INT), before=loaded("id", "total"))
+    assert [(change.kind, change.column) for change in made.evolution.apply] == [("add_column", "city")]
+    with pytest.raises(SchemaRefused, match="'phone' was removed and 'email' of the same type was added"):
+        plan(
+            numbered(schema(id=INT, email=TEXT), "1", "2", relation="78"),
+            schema(id=INT, phone=TEXT),
+            before=loaded("id", "phone"),
+        )
+
+
+def test_the_table_knows_which_of_its_columns_a_load_that_stopped_has_renamed():
+    """Names change before the commit; the number by which the format knows the column does not."""
+    told = loaded("id", "a").to_json({"id": "10", "a": "11"})
+    table = schema(id=INT, b=TEXT)
+    before = SourceColumns.from_json(told, {"id": "10", "b": "11"})
+    for name, changes in (("a", [("rename", "a")]), ("b", []), ("c", [("rename", "c")])):
+        columns = numbered(schema(id=INT, **{name: TEXT}), "1", "2")
+        made = plan(columns, table, before=before, contract={"rename": "evolve"})
+        assert [(change.kind, change.column) for change in made.evolution.apply] == changes
 
 
 def test_the_contract_decides():

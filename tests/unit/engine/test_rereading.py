@@ -17,9 +17,9 @@ from tidegate.core.policies.contract import Mode
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position_state import BEGIN, begin_of, is_of_empty_table
 from tidegate.core.schema import ChangeKind
+from tidegate.engine.column_changes import DEFAULT_CONTRACT
 from tidegate.engine.context import FULL_REFRESH, LoadContext
 from tidegate.engine.deletes import delete_guard
-from tidegate.engine.planner import DEFAULT_CONTRACT
 from tidegate.engine.stages.detect import detect
 from tidegate.engine.stream import Stream
 from tidegate.errors import DeleteFuse, EdgeUnknown, HistoryGone

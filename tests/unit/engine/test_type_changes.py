@@ -26,7 +26,7 @@ from tidegate.core.schema import (
     decimal,
     holds,
 )
-from tidegate.engine.planner import DEFAULT_CONTRACT
+from tidegate.engine.column_changes import DEFAULT_CONTRACT
 from tidegate.engine.rescued_columns import incompatibilities
 from tidegate.sources.database import Database
 from tidegate.sources.files import Files

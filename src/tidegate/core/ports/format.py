@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate.core.change_feed import Span
-from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import Maintenance, Need, Step, Upkeep, Usage, Version
 from tidegate.core.position import Position
-from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.schema import Schema, SchemaChange, every
 from tidegate.core.slices import Slice
+from tidegate.core.source_columns import SourceColumns
 from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 
 if TYPE_CHECKING:
@@ -50,11 +50,13 @@ class SinceLoad:
         same_rows: no row was added or removed; False if that is not known.
         partitioning: the id of the current partition spec; 0 for a new table.
         copies_files: every merge writes the files again that hold a changed row, however few rows change.
+        source_columns: which column of the source each column is, by its present name; None where no load said so.
     """
 
     same_rows: bool = False
     partitioning: int = 0
     copies_files: bool = False
+    source_columns: SourceColumns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

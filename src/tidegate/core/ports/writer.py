@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tidegate.core.batch import Batch, Checked, Latest
@@ -47,6 +47,10 @@ class Writer(Protocol):
     def signature(self) -> str | None:
         """Changes with every option that changes the meaning of the table's rows; None if no option does."""
         return None
+
+    def renamed(self, names: Mapping[str, str]) -> Writer:  # noqa: ARG002 - by default its options name no column
+        """The same writer for a source whose columns have other names; old names to new ones."""
+        return self
 
     @property
     def partition_by(self) -> tuple[str, ...]:

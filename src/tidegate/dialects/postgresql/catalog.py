@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import CatalogSession, Relation, TableFacts
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import Column, ColumnIds, Schema
 from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
 from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.errors import ColumnMissing
@@ -51,7 +51,8 @@ def columns(session: DescribingSession, relation: Relation, selection: ColumnSel
         SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
         ConfigError: a column is named that is not there.
     """
-    found = _mapped(session, relation, selection).schema()
+    attributes = _attributes(session, relation)
+    found = _mapped(session, relation, selection, attributes).schema()
     if not relation.parts:
         return found
     oid = _oid(session, relation)
@@ -59,14 +60,21 @@ def columns(session: DescribingSession, relation: Relation, selection: ColumnSel
         f"SELECT attname::text, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = {oid} "
         "AND attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NOT NULL"
     )
-    ((comment,),) = session.rows(f"SELECT coalesce(obj_description({oid}, 'pg_class'), '')")
-    return found.commented(comment, dict(comments))
+    ((comment, number),) = session.rows(f"SELECT coalesce(obj_description({oid}, 'pg_class'), ''), {oid}::oid::text")
+    ids = ColumnIds(relation=number, columns=attributes[1], takes=selection.takes)
+    return replace(found.commented(comment, dict(comments)), ids=ids)
 
 
-def _mapped(session: DescribingSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
+Attributes = tuple[frozenset[str], Mapping[str, str]]
+"""The columns that are never NULL, and each column's number, which it keeps when its name changes."""
+
+
+def _mapped(
+    session: DescribingSession, relation: Relation, selection: ColumnSelection, attributes: Attributes
+) -> RelationColumns:
     rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     natives = _natives(session, {kind for _, kind, _ in rows})
-    required, numbers = _attributes(session, relation)
+    required, numbers = attributes
 
     def column(name: str, native: Native, override: str | None) -> Column | str:
         found = column_of(name, native, nullable=name not in required, override=override)
@@ -91,8 +99,7 @@ def _natives(session: DescribingSession, oids: set[int]) -> dict[int, Native]:
     }
 
 
-def _attributes(session: DescribingSession, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
-    """The columns that are never NULL, and each column's number, which it keeps when its name changes."""
+def _attributes(session: DescribingSession, relation: Relation) -> Attributes:
     if not relation.parts:
         return frozenset(), {}
     rows = session.rows(
@@ -314,7 +321,7 @@ def primary_keys(session: DescribingSession) -> dict[tuple[str, str], tuple[str,
 def facts(session: DescribingSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
-    found = _mapped(session, relation, ColumnSelection())
+    found = _mapped(session, relation, ColumnSelection(), _attributes(session, relation))
     oid = oid_of(session, relation)
     indexes = session.rows(
         "SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "

@@ -13,7 +13,7 @@ from tidegate.core.effects import Insert, Mirror
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.ports.format import Receipt, TableState
 from tidegate.core.position import Position
-from tidegate.core.quarantine import COLUMNS, Superseding, quarantine_of, uid_of
+from tidegate.core.quarantine import COLUMNS, NamedColumns, Superseding, quarantine_of, uid_of
 from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
@@ -54,23 +54,34 @@ class Quarantine:
         kept = self.stream.format.read(session, quarantine_of(self.stream.target), self.state.snapshot)
         return dataframe_ops.completed(kept, COLUMNS)  # one that was made before lacks the later ones
 
-    def rows(self, session: SparkSession, since: Position | None) -> DataFrame:
-        """Rows: those of committed loads; `until` is NULL unless a committed load released the row."""
+    def rows(self, session: SparkSession, since: Position | None, columns: Schema | None = None) -> DataFrame:
+        """Rows: those of committed loads; `until` is NULL unless a committed load released the row.
+
+        Args:
+            columns: those that the rows are to have, by the names that they have now; None for the names they were
+                kept by.
+        """
         from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        return validation.landed(self.kept(session), since.sequence if since else 0)
+        rows = validation.landed(self.kept(session), since.sequence if since else 0)
+        return rows if columns is None else validation.with_names(rows, self._names.moved(columns))
+
+    @property
+    def _names(self) -> NamedColumns:
+        """What the source calls the columns by whose names the rows are kept."""
+        return NamedColumns.of(self.state.position.state if self.state.position is not None else {})
 
     def unpacked(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
         """The same rows with their columns, and the quarantine's own (see `validation.unpacked`)."""
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
-        return validation.unpacked(self.rows(session, since), row_text(columns))
+        return validation.unpacked(self.rows(session, since, columns), row_text(columns))
 
     def waiting(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
         """Rows: those of committed loads that still wait, with the columns of `validation.unpacked`."""
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
-        rows = self.rows(session, since)
+        rows = self.rows(session, since, columns)
         return validation.unpacked(rows.where("until IS NULL AND row IS NOT NULL"), row_text(columns))
 
     def after(self, session: SparkSession, load: Load, added: DataFrame | None) -> DataFrame | None:
@@ -82,15 +93,18 @@ class Quarantine:
         from tidegate.spark import validation  # noqa: PLC0415 - as above
 
         plan = load.plan
-        parts = [self.rows(session, plan.since)] if self.filled else []
+        parts = [self.rows(session, plan.since, plan.columns)] if self.filled else []
         parts += [] if added is None else [added]
         if not parts:
             return None
         rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
         return validation.repacked(left(self.stream, validation.unpacked(rows, row_text(plan.columns)), session, load))
 
-    def replace(self, session: SparkSession, rows: DataFrame, context: RunContext) -> Receipt:
+    def replace(self, session: SparkSession, rows: DataFrame, context: RunContext, columns: Schema) -> Receipt:
         """It holds just these rows: one fenced commit.
+
+        Args:
+            columns: those of the rows, by the names that they have now.
 
         Raises:
             PositionMoved, CommitConflict: somebody else has written it since.
@@ -104,7 +118,8 @@ class Quarantine:
             columns=COLUMNS,
             state=self.state,
         )
-        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), state={})
+        state = self._names.followed(columns).to_state()
+        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), state=state)
 
 
 def as_read(  # noqa: PLR0913 - a version of a table, and what waits
@@ -159,7 +174,7 @@ def quarantine_rows(context: RunContext, stream: Stream, session: SparkSession, 
         after = quarantine.after(session, load, _added_rows(stream, load) if bad else None)
         if after is None or (not bad and not validation.stale(quarantine.kept(session), after)):
             return None
-        quarantine.replace(session, after, context)
+        quarantine.replace(session, after, context, plan.columns)
         if not bad:
             return None
         held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
@@ -185,11 +200,11 @@ def release_deleted_keys(
     if not quarantine.filled:
         return
     with translated(f"reading {quarantine_of(stream.target)}"):
-        rows = validation.unpacked(quarantine.rows(session, plan.position), row_text(plan.columns))
+        rows = quarantine.unpacked(session, plan.position, plan.columns)
         keys = deleted.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {dataframe_ops.NUMBER}")
         after = validation.repacked(quarantined_rows.by_order(rows, keys, key=plan.key, order=(), number=number))
         if validation.stale(quarantine.kept(session), after):
-            quarantine.replace(session, after, context)
+            quarantine.replace(session, after, context, plan.columns)
 
 
 def _added_rows(stream: Stream, load: Load) -> DataFrame:

@@ -59,8 +59,7 @@ def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitSta
 
 def _present(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> DataFrame:
     """The rows of the table that the load is planned on, by the names that the load gives to its columns."""
-    found = comparison.live(work.stream, rows.session, work.recovered.table.snapshot)
-    return found.withColumnsRenamed(dict(planned.plan.renamed))
+    return comparison.live(work.stream, rows.session, work.recovered.table, planned.plan.columns)
 
 
 def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:

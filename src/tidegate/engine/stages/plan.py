@@ -5,15 +5,15 @@ Starts no Spark. The decisions are pure functions in `engine/planner`; this modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply
 from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteFacts
-from tidegate.core.schema import renamed
 from tidegate.core.slices import Files, SnapshotPair
 from tidegate.engine import partitions, rescued_columns
+from tidegate.engine.column_names import columns_before
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Stage
@@ -43,12 +43,12 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             most_deleted=delete_guard.limit(work),
             last_sequence=work.context.registry.last_sequence(stream.uid),
             unloaded=rescued_columns.unloaded_changes(probe),
-            renames=_renames(work),
+            before=columns_before(work),
         )
         made = make_plan(stream, found, now=work.context.now())
         restore = probe.restore
         kept = restore.witness(stream.strategy.cursor, work.recovered.since) if restore is not None else {}
-        made = replace(made, position=replace(made.position, witness=kept))
+        made = replace(made, since=work.recovered.stored, position=replace(made.position, witness=kept))
         made = keep_loaded_columns(made) if some else made
         _refuse_irreplaceable(stream, made)
         _refuse_layout(stream, made)
@@ -122,11 +122,3 @@ def _bounded(changes: ChangeSet) -> bool:
     if changes.grouping is not None or changes.whole or len(changes.slices) != 1:
         return False
     return not isinstance(changes.slices[0], SnapshotPair)
-
-
-def _renames(work: LoadContext) -> Mapping[str, str] | None:
-    """Columns of the source that the table has by another name, see `core.schema.renamed`."""
-    columns, table = work.probe.schema(), work.recovered.table.schema
-    if table is None or any(column.ident is None for column in columns):
-        return None
-    return renamed(before=work.context.registry.loaded_columns(work.stream.uid), source=columns, table=table)

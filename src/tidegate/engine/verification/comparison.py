@@ -21,6 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Range
+from tidegate.core.source_columns import follow
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.quarantine.quarantine import as_read
@@ -48,8 +49,8 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
     """
     stream, probe, table, since = work.stream, work.probe, work.recovered.table, work.recovered.since
     wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
-    rows = live(stream, session, table.snapshot)
     columns = probe.schema()
+    rows = live(stream, session, table, columns)
     key = named_by(stream, columns)
     with translated(f"reading {stream.target}"):
         full, quarantined = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
@@ -132,7 +133,7 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
-    rows = live(stream, session, table.snapshot)
+    rows = live(stream, session, table, columns)
     with translated(f"reading {stream.target}"):
         full = rows
         if since:
@@ -142,12 +143,19 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
         )
 
 
-def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
-    """The rows of one version of the table that correspond to present rows of the source.
+def by_names_of(rows: DataFrame, table: TableState, columns: Schema) -> DataFrame:
+    """The rows of a table by the names that the source gives to its columns, also before a load has followed them."""
+    followed = follow(table.since_load.source_columns, columns, table.schema or columns)
+    renames = followed.renames.items() if followed is not None else ()
+    return rows.withColumnsRenamed({old: new for new, old in renames if new not in rows.columns})
+
+
+def live(stream: Stream, session: SparkSession, table: TableState, columns: Schema) -> DataFrame:
+    """The rows of one version of the table that correspond to present rows of the source, by its names.
 
     In a history, these are the current versions; every version, if each row of the source is a change of its own.
     """
-    rows = stream.format.read(session, stream.target, snapshot)
+    rows = by_names_of(stream.format.read(session, stream.target, table.snapshot), table, columns)
     if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.policies.deletes.soft and DELETED_AT in rows.columns else rows

@@ -107,7 +107,7 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     fence = replace(fence, horizon=None) if _replayed(plan) and stream.writer.versions is None else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
     try:
-        rows = dataframe_ops.completed(_rows(stream, session, work.recovered.table.snapshot), plan.table)
+        rows = dataframe_ops.completed(_rows(stream, session, work.recovered.table, columns), plan.table)
         with translated(f"reading {stream.target}"):
             if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
                 rows = dataframe_ops.of_keys(rows, again.keys, plan.key)
@@ -118,11 +118,12 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     return Difference(source_rows=by_spark.rows, target_rows=by_table.rows, buckets=int(by_spark != by_table))
 
 
-def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
+def _rows(stream: Stream, session: SparkSession, table: TableState, columns: Schema) -> DataFrame:
     """The rows of the table that events make: of a history every version."""
     if stream.writer.versions is not None:
-        return stream.format.read(session, stream.target, snapshot)
-    return comparison.live(stream, session, snapshot)
+        rows = stream.format.read(session, stream.target, table.snapshot)
+        return comparison.by_names_of(rows, table, columns)
+    return comparison.live(stream, session, table, columns)
 
 
 def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote
 
 from tidegate.core.change_feed import Span
-from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
@@ -29,7 +28,7 @@ from tidegate.core.ports.format import (
     TableState,
     TimeTravel,
 )
-from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.schema import Schema, SchemaChange, every
 from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
@@ -153,7 +152,11 @@ class Delta(Format):
             last_sequence=snapshot.transactions.get(uid, 0),
             schema=table.schema(snapshot, takes),
             location=self._location(target),
-            since_load=SinceLoad(same_rows=landed.as_loaded, copies_files=table.copies_rows(snapshot)),
+            since_load=SinceLoad(
+                same_rows=landed.as_loaded,
+                copies_files=table.copies_rows(snapshot),
+                source_columns=landed.source_columns,
+            ),
         )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:

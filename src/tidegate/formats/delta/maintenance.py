@@ -181,8 +181,13 @@ class Keeper:
         if landed.position is None:
             return "nothing to re-stamp"
         nothing = self.session.read.format("delta").load(self.location).limit(0)
+        columns = landed.source_columns
         metadata = table.user_metadata(
-            self.upkeep.uid, landed.position, repeated=log.version, touched=not landed.as_loaded
+            self.upkeep.uid,
+            landed.position,
+            columns=None if columns is None else columns.to_json(table.ids(log.snapshot())),
+            repeated=log.version,
+            touched=not landed.as_loaded,
         )
         self.session.conf.set(EMPTY_COMMITS, "false")
         nothing.write.format("delta").option("userMetadata", metadata).mode("append").save(self.location)

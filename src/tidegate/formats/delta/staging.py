@@ -230,7 +230,9 @@ class DeltaStaging(Staging):
         return {f"{prefix}txnAppId": self.plan.uid, f"{prefix}txnVersion": str(self.plan.position.sequence)}
 
     def _metadata(self) -> str:
-        return table.user_metadata(self.plan.uid, self.plan.position)
+        columns = self.plan.evolution.source_columns
+        text = None if columns is None else columns.to_json(table.ids(self._opened[-1]))
+        return table.user_metadata(self.plan.uid, self.plan.position, columns=text)
 
     @contextmanager
     def _committing(self, doing: str) -> Iterator[None]:

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from tidegate.core import schema as types
-from tidegate.core.column_selection import every
 from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position, property_name, repeated_name, touched_name
-from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.core.position import Position, columns_name, property_name, repeated_name, touched_name
+from tidegate.core.schema import Column, ColumnIds, Kind, Schema, Type, every
+from tidegate.core.source_columns import SourceColumns
 from tidegate.core.table_facts import TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics
@@ -51,12 +51,14 @@ class LoadedPosition:
         version: of the commit that carries it.
         number: of the newest load, where its commit is not kept any more; None where that is not known either.
         as_loaded: no rows came or went since that load.
+        source_columns: which column of the source each of the table is, as the load that the position is of says it.
     """
 
     position: Position | None = None
     version: int | None = None
     number: int | None = None
     as_loaded: bool = False
+    source_columns: SourceColumns | None = None
 
 
 class Commits(Protocol):
@@ -88,7 +90,8 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
         if found is not None:
             others = any(each.changes_rows for each in _since_repeated(log, commit, uid))
             as_loaded = as_loaded and not others and touched_name(uid) not in (commit.info.get("userMetadata") or "")
-            return LoadedPosition(position=found, version=commit.version, as_loaded=as_loaded)
+            columns = _source_columns(commit, uid, ids(snapshot))
+            return LoadedPosition(position=found, version=commit.version, as_loaded=as_loaded, source_columns=columns)
         as_loaded = as_loaded and (back or not commit.changes_rows)  # a RESTORE shows what it went back to
     return LoadedPosition(number=None if restored else snapshot.transactions.get(uid))
 
@@ -135,14 +138,23 @@ def _filled_by(log: Commits, version: int) -> int | None:
     return None if found is None else found.version
 
 
-def user_metadata(uid: str, position: Position, *, repeated: int | None = None, touched: bool = False) -> str:
+def user_metadata(
+    uid: str,
+    position: Position,
+    *,
+    columns: str | None = None,
+    repeated: int | None = None,
+    touched: bool = False,
+) -> str:
     """What a load's commit carries of its position.
 
     Args:
+        columns: which column of the source each of the table is, see `SourceColumns.to_json`.
         repeated: the version in which the position was found that the commit says again; None for a load's own.
         touched: others have changed the table since the load, so the position proves nothing of its rows.
     """
     metadata: dict[str, Any] = {property_name(uid): position.to_dict()}
+    metadata |= {} if columns is None else {columns_name(uid): columns}
     metadata |= {touched_name(uid): True} if touched else {}
     metadata |= {} if repeated is None else {repeated_name(uid): repeated}
     return json.dumps(metadata, sort_keys=True, separators=(",", ":"))
@@ -194,6 +206,17 @@ def position_of(commit: Commit, uid: str) -> Position | None:
         ) from error
 
 
+def _source_columns(commit: Commit, uid: str, known: Mapping[str, str]) -> SourceColumns | None:
+    """What the commit says of the table's columns, by their present names; None if it says nothing."""
+    text = json.loads(commit.info["userMetadata"]).get(columns_name(uid))
+    return None if text is None else SourceColumns.from_json(text, known)
+
+
+def ids(snapshot: Snapshot) -> Mapping[str, str]:
+    """The name within the data files of every column by its name: the same, where columns were never mapped."""
+    return {field["name"]: physical(field) for field in fields(snapshot)}
+
+
 def copies_rows(snapshot: Snapshot) -> bool:
     """Whether a merge writes all rows of the files that it touches again, and marks none as deleted beside them."""
     return str(snapshot.metadata["configuration"].get(VECTORS, "false")) != "true"
@@ -227,7 +250,10 @@ def schema(snapshot: Snapshot, takes: Callable[[str], bool] = every) -> Schema:
     Raises:
         SchemaRefused: a column of a type that Tidegate does not load.
     """
+    mapped = all(PHYSICAL in (field.get("metadata") or {}) for field in fields(snapshot))
+    known = ColumnIds(relation=snapshot.metadata.get("id", ""), columns=ids(snapshot), takes=takes) if mapped else None
     return Schema(
+        ids=known,
         columns=tuple(
             Column(
                 name=field["name"],

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.change_feed import Span
-from tidegate.core.column_selection import every
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.loads import LoadRow
@@ -29,7 +28,7 @@ from tidegate.core.ports.format import (
     TableState,
     TimeTravel,
 )
-from tidegate.core.schema import REPLACED, Schema, SchemaChange
+from tidegate.core.schema import REPLACED, Schema, SchemaChange, every
 from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.iceberg import change_feed as history
@@ -139,7 +138,11 @@ class Iceberg(Format):
             branches=metadata.left(branch_prefix(uid)),
             schema=metadata.schema(takes),
             location=metadata.location,
-            since_load=SinceLoad(same_rows=metadata.as_loaded(uid), partitioning=metadata.partitioning),
+            since_load=SinceLoad(
+                same_rows=metadata.as_loaded(uid),
+                partitioning=metadata.partitioning,
+                source_columns=metadata.source_columns(uid),
+            ),
         )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core import schema as types
-from tidegate.core.column_selection import every
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position, property_name, touched_name
-from tidegate.core.schema import Column, Schema, Type
+from tidegate.core.position import Position, columns_name, property_name, touched_name
+from tidegate.core.schema import Column, ColumnIds, Schema, Type, every
+from tidegate.core.source_columns import SourceColumns
 from tidegate.errors import WriteError
 from tidegate.formats.shared.columns import shown, type_of
 
@@ -180,6 +180,17 @@ class Metadata:
                     ) from error
         return None
 
+    def source_columns(self, uid: str) -> SourceColumns | None:
+        """What the stream's newest load that said so said of the table's columns, by their present names."""
+        name = columns_name(uid)
+        found = next((each.summary[name] for each in self.ancestors(self.main) if name in each.summary), None)
+        return None if found is None else SourceColumns.from_json(found, self.ids)
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The number of every column by its name."""
+        return {field["name"]: str(field["id"]) for field in self.fields() if "id" in field}
+
     def as_loaded(self, uid: str) -> bool:
         """Whether the visible rows are those that the stream's load left: nothing came since but compaction."""
         for each in self.ancestors(self.main):
@@ -227,6 +238,7 @@ class Metadata:
             excluded=tuple(field["name"] for field in fields if not takes(field["name"])),
             comment=self.properties.get("comment", ""),
             key=self.key,
+            ids=ColumnIds(relation=self.uuid or "", columns=self.ids, takes=takes),
         )
 
     def fields(self) -> list[Mapping[str, Any]]:

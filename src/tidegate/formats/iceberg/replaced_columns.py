@@ -83,14 +83,22 @@ def as_published(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     return rows.drop(*columns).withColumnsRenamed({REPLACING + name: name for name in columns})
 
 
-def publish(session: SparkSession, table: str, plan: LoadPlan, mark: tuple[str, str]) -> None:
+def ids_as_published(metadata: Metadata, columns: Sequence[str]) -> Mapping[str, str]:
+    """The number of every column by the name that it will have."""
+    return {
+        **metadata.ids,
+        **{name: metadata.ids[REPLACING + name] for name in columns if REPLACING + name in metadata.ids},
+    }
+
+
+def publish(session: SparkSession, table: str, plan: LoadPlan, marks: Mapping[str, str]) -> None:
     """One commit: the new columns take the names of the old ones, and main moves to the branch.
 
     An empty snapshot follows that carries the position: each snapshot keeps the schema that it was written with, and
     time travel to this one has to show the new names.
 
     Args:
-        mark: the property of a snapshot that carries the position, and the position.
+        marks: the properties of a snapshot that carries the position.
     """
     spark: Any = session
     java, its_session = spark._jvm, spark._jsparkSession  # noqa: SLF001 - Iceberg's own API has no other door
@@ -101,7 +109,10 @@ def publish(session: SparkSession, table: str, plan: LoadPlan, mark: tuple[str, 
         columns = columns.deleteColumn(name).renameColumn(REPLACING + name, name)
     columns.commit()
     transaction.manageSnapshots().fastForwardBranch("main", plan.branch).commit()
-    transaction.newAppend().set(*mark).commit()
+    carrier = transaction.newAppend()
+    for name, text in marks.items():
+        carrier = carrier.set(name, text)
+    carrier.commit()
     transaction.commitTransaction()
 
 

@@ -9,13 +9,13 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Receipt, Staging
-from tidegate.core.position import property_name
+from tidegate.core.position import columns_name, property_name
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
@@ -68,6 +68,7 @@ class IcebergStaging(Staging):
     load: Callable[[], Metadata | None]
     table: Callable[[], Table | None]
     warehouse: str | None
+    _ids: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def open(self) -> None:
         """Makes the branch at the plan's base.
@@ -90,6 +91,7 @@ class IcebergStaging(Staging):
         except CommitConflict:
             self.discard()
             raise
+        self._ids.update(replaced_columns.ids_as_published(metadata, self.plan.replaced))
 
     def _branch_off(self, metadata: Metadata) -> None:
         at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
@@ -178,15 +180,17 @@ class IcebergStaging(Staging):
         if mode and self._metadata().properties.get("write.merge.mode") != mode:
             with self._translated("changing"):
                 self.session.sql(ddl.set_property(self.target, "write.merge.mode", mode))
-        name = SESSION_PROPERTY + property_name(self.plan.uid)
+        marks = {SESSION_PROPERTY + name: text for name, text in self._marks().items()}
         view = f"tidegate_{self.plan.load_id}"
         with self._translated("merging into"):
             rows.createOrReplaceTempView(view)
-            self.session.conf.set(name, self.plan.position.to_json())
+            for name, text in marks.items():
+                self.session.conf.set(name, text)
             try:
                 self.session.sql(statement(sql.table(self.target, self.plan.branch), sql.quote(view)))
             finally:
-                self.session.conf.unset(name)
+                for name in marks:
+                    self.session.conf.unset(name)
                 self.session.catalog.dropTempView(view)
 
     def read(self) -> DataFrame:
@@ -259,8 +263,7 @@ class IcebergStaging(Staging):
             try:
                 with self._translated("publishing to"):
                     if self.plan.replaced:
-                        mark = (property_name(self.plan.uid), self.plan.position.to_json())
-                        replaced_columns.publish(self.session, self._table, self.plan, mark)
+                        replaced_columns.publish(self.session, self._table, self.plan, self._marks())
                     else:
                         self._fast_forward()
             except (CommitConflict, CommitUnknown, WriteError) as error:
@@ -297,10 +300,9 @@ class IcebergStaging(Staging):
         return {**copied, **small_settings(self.plan, 0 if base is None else base.rows)}
 
     def _writer(self, rows: DataFrame) -> Any:
-        option = PROPERTY + property_name(self.plan.uid)
         wanted = replaced_columns.as_written(completed(rows, self.plan.table), self.plan.replaced)
         writer = wanted.writeTo(sql.table(self.target, self.plan.branch))
-        writer = writer.option(option, self.plan.position.to_json())
+        writer = writer.options(**{PROPERTY + name: text for name, text in self._marks().items()})
         return writer.options(**FIRST) if self.plan.evolution.create else writer
 
     def _metadata(self) -> Metadata:
@@ -328,6 +330,13 @@ class IcebergStaging(Staging):
         after = itertools.takewhile(lambda each: str(each.id) != self.plan.base, self._metadata().ancestors(head.id))
         return list(after)
 
+    def _marks(self) -> Mapping[str, str]:
+        """The properties of the load's commits: its position, and which column of the source each column is."""
+        marks = {property_name(self.plan.uid): self.plan.position.to_json()}
+        if (columns := self.plan.evolution.source_columns) is not None:
+            marks[columns_name(self.plan.uid)] = columns.to_json(self._ids)
+        return marks
+
     def _marked(self, snapshot: Snapshot) -> bool:
         return snapshot.summary.get(property_name(self.plan.uid)) == self.plan.position.to_json()
 
@@ -338,8 +347,7 @@ class IcebergStaging(Staging):
         nothing = self.session.sql(f"SELECT * FROM {self._table} LIMIT 0")
         with self._translated("writing to"):
             writer = nothing.writeTo(sql.table(self.target, self.plan.branch))
-            option = PROPERTY + property_name(self.plan.uid)
-            writer.option(option, self.plan.position.to_json()).append()
+            writer.options(**{PROPERTY + name: text for name, text in self._marks().items()}).append()
         if not self._marked(self._head()):
             raise InternalError("a commit does not have the position that was written with it")
 

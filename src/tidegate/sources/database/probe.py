@@ -27,7 +27,7 @@ from tidegate.core.policies.retention import Kept
 from tidegate.core.ports.capabilities import DetectsRestore, RescuesColumns
 from tidegate.core.ports.dialect import Dialect, Relation, Row, Session
 from tidegate.core.ports.source import Probe
-from tidegate.core.position import Position
+from tidegate.core.position import NEWEST, Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
@@ -42,7 +42,6 @@ from tidegate.sources.database.newest_rows import NewestRows, newest_by
 SPLIT_ROWS = 250_000
 PIECES = 8
 LISTED_KEYS = 100
-NEWEST = "newest"
 
 
 class DatabaseProbe(Probe):

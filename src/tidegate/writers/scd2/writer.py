@@ -6,7 +6,7 @@ Versions of a key never overlap. A change that states when it took effect is nev
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -109,6 +109,13 @@ class Scd2(Writer):
     def signature(self) -> str:
         """Changes with every option."""
         return f"scd2:{hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]}"
+
+    def renamed(self, names: Mapping[str, str]) -> Scd2:
+        """The same writer for a source whose columns have other names; old names to new ones."""
+        tracked, sequence = (
+            tuple(names.get(name, name) for name in part) for part in (self.track_history, self.sequence_by)
+        )
+        return replace(self, track_history=tracked, sequence_by=sequence)
 
     @property
     def partition_by(self) -> tuple[str, ...]:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO, Any
 
-from tidegate.core.column_selection import every
-from tidegate.core.schema import JSON, TIMESTAMPTZ, Type
+from tidegate.core.schema import JSON, TIMESTAMPTZ, Type, every
 from tidegate.errors import FileUnreadable, SchemaRefused
 from tidegate.sources.shared.files.csv_scan import Rows, rows_of
 from tidegate.sources.shared.files.options import CsvDialect, csv_of

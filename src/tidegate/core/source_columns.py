@@ -1,0 +1,201 @@
+"""Which column of its source each column of a table is, as the table's own commit says it.
+
+Sources that identify columns by more than a name call a renamed column what they called it before. So does the table:
+by Iceberg's field ids, or by Delta's physical names. What ties the two together is written with every load.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from tidegate.core.schema import Schema
+
+
+class Use(StrEnum):
+    """What a load does with a column of the source."""
+
+    LOADED = "loaded"
+    LEFT_OUT = "left_out"
+    """The contract does not load it, or keeps its values elsewhere."""
+    EXCLUDED = "excluded"
+    """The project does not read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumn:
+    """A column of the source.
+
+    Args:
+        id: what the source calls it, whatever its name is.
+        name: its name there, when it was looked at.
+        target: the column of the table that holds its values; None for none.
+    """
+
+    id: str
+    name: str
+    target: str | None
+    use: Use = Use.LOADED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumns:
+    """The columns of the relation that a table was loaded from, read or not.
+
+    Args:
+        relation: what the source calls the relation, whatever its name is; the ids of another one mean nothing here.
+    """
+
+    relation: str
+    columns: tuple[SourceColumn, ...]
+
+    def __iter__(self) -> Iterator[SourceColumn]:
+        return iter(self.columns)
+
+    @classmethod
+    def of(cls, source: Schema, before: SourceColumns | None, table: Schema) -> SourceColumns | None:
+        """Those of a load; None where only names tell columns apart.
+
+        Args:
+            source: the columns that it loads.
+            before: those of the load before it.
+            table: the columns that the table will have, by the names that it will have.
+        """
+        if source.ids is None:
+            return None
+        known = before.by_id if before is not None and before.relation == source.ids.relation else {}
+        taken = set(source.names)
+        found = []
+        for name, number in source.ids.columns.items():
+            if name in taken:
+                found.append(SourceColumn(id=number, name=name, target=name))
+                continue
+            use = Use.LEFT_OUT if source.ids.takes(name) else Use.EXCLUDED
+            old = known[number].target if number in known else name
+            there = old is not None and old not in taken and table.find(old) is not None
+            found.append(SourceColumn(id=number, name=name, target=old if there else None, use=use))
+        return cls(relation=source.ids.relation, columns=tuple(found))
+
+    @property
+    def by_id(self) -> Mapping[str, SourceColumn]:
+        """The columns by what the source calls them."""
+        return {column.id: column for column in self}
+
+    def to_json(self, ids: Mapping[str, str]) -> str:
+        """One line, in which the table's columns are called what the format calls them.
+
+        Args:
+            ids: that, by the table's present names.
+        """
+        rows = [[each.id, each.name, ids.get(each.target or ""), *_unless_loaded(each.use)] for each in self]
+        return json.dumps({"relation": self.relation, "columns": rows}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, ids: Mapping[str, str]) -> SourceColumns | None:
+        """The inverse of `to_json`, by the names that the table has by now; None of what cannot be read.
+
+        Example:
+            >>> one = SourceColumn(id="2", name="old", target="old")
+            >>> text = SourceColumns(relation="t", columns=(one,)).to_json({"old": "7"})
+            >>> SourceColumns.from_json(text, {"new": "7"}).columns[0].target
+            'new'
+        """
+        names = {number: name for name, number in ids.items()}
+        try:
+            values: dict[str, Any] = json.loads(text)
+            columns = tuple(
+                SourceColumn(id=number, name=name, target=names.get(target), use=Use(*use) if use else Use.LOADED)
+                for number, name, target, *use in values["columns"]
+            )
+            relation = str(values["relation"])
+        except (ValueError, TypeError, KeyError):
+            return None
+        # What was made anew under its name is the same column of the table.
+        free = ids.keys() - {each.target for each in columns}
+        columns = tuple(
+            replace(each, target=each.name)
+            if each.use is Use.LOADED and each.target is None and each.name in free
+            else each
+            for each in columns
+        )
+        return cls(relation=relation, columns=columns)
+
+
+def _unless_loaded(use: Use) -> tuple[str, ...]:
+    return () if use is Use.LOADED else (str(use),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How the columns of a source that were loaded before are called now.
+
+    Args:
+        renames: columns that are loaded and that the table has by another name: new names to the table's.
+        moved: every name that a column was loaded by, to the name that it has now, where they differ.
+        problem: why a load must not go on, as a sentence without its end; None where it may.
+        column: the column that this is about.
+        hidden: columns that were loaded, and that the project leaves out by the names that they have now.
+    """
+
+    renames: Mapping[str, str]
+    moved: Mapping[str, str]
+    problem: str | None = None
+    column: str = ""
+    hidden: Mapping[str, str]
+
+
+def follow(before: SourceColumns | None, source: Schema, table: Schema) -> Followed | None:
+    """The columns of the source that are loaded, by what the source calls them; None where only names tell.
+
+    Args:
+        source: the columns that a load reads.
+        before: those of the load before it.
+        table: the columns that the table has.
+    """
+    ids = source.ids
+    if before is None or ids is None or before.relation != ids.relation:
+        return None
+    known, now = before.by_id, {number: name for name, number in ids.columns.items()}
+    moved = {each.name: now[each.id] for each in before if each.id in now and now[each.id] != each.name}
+    renames = {
+        name: old.target
+        for name in source.names
+        if (old := known.get(ids.columns.get(name, ""))) and old.target not in (None, name) and table.find(old.target)
+    }
+    problem = next(
+        filter(None, (_problem(name, ids.columns.get(name), before, now, source) for name in source.names)), None
+    )
+    hidden = {
+        each.name: now[each.id]
+        for each in before
+        if each.use is Use.LOADED and each.name in moved and not ids.takes(now[each.id])
+    }
+    return Followed(
+        renames=renames,
+        moved=moved,
+        problem=problem[1] if problem else None,
+        column=problem[0] if problem else "",
+        hidden=hidden,
+    )
+
+
+def _problem(
+    name: str, number: str | None, before: SourceColumns, now: Mapping[str, str], source: Schema
+) -> tuple[str, str] | None:
+    """The column, and why it must not be loaded, if it must not."""
+    if number is None or source.ids is None:
+        return None
+    was = before.by_id.get(number)
+    if was is not None and was.name != name and was.use is Use.EXCLUDED and not source.ids.takes(was.name):
+        return name, f"{name!r} at the source is the column that was {was.name!r}, which the project does not read"
+    owner = next((each for each in before if each.target == name and each.id != number), None)
+    if owner is None or (was is not None and was.target not in (None, name)):
+        return None  # the names of two columns that are loaded are compared with the table's
+    if owner.id in now:
+        return name, f"{name!r} at the source is another column than before: that one is {now[owner.id]!r} now"
+    if was is not None and was.name != name:
+        return name, f"{name!r} at the source is the column that was {was.name!r}, and the table has another {name!r}"
+    return None

@@ -1,0 +1,59 @@
+"""What the columns of a source are called now, and what the position and the table of a stream call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidegate.core.ports.source import Probe
+from tidegate.core.ports.writer import Writer
+from tidegate.core.position import Position
+from tidegate.core.source_columns import SourceColumn, SourceColumns, follow
+from tidegate.engine.context import LoadContext
+from tidegate.engine.reconcile import RecoveryState
+
+
+def columns_before(work: LoadContext) -> SourceColumns | None:
+    """Which column of the source each of the table is, as the table says it, or the plan of its last load."""
+    table, since, columns = work.recovered.table, work.recovered.stored, work.probe.schema()
+    known = table.since_load.source_columns
+    if known is not None or columns.ids is None or table.schema is None:
+        return known
+    if since is None or since.source != work.probe.identity():
+        return None
+    planned = work.context.registry.loaded_columns(work.stream.uid)
+    found = (
+        SourceColumn(id=number, name=name, target=name if table.schema.find(name) else None)
+        for name, number in planned.items()
+        if number is not None
+    )
+    return SourceColumns(relation=columns.ids.relation, columns=tuple(found)) if planned else None
+
+
+def followed(work: LoadContext) -> LoadContext:
+    """The same load, from the position by the names that the project and the source have now.
+
+    A log says itself what its columns are called.
+    """
+    if work.probe.log is not None:
+        return work
+    return replace(work, recovered=renamed(work.recovered, work.probe, work.stream.writer))
+
+
+def renamed(recovered: RecoveryState, probe: Probe, writer: Writer) -> RecoveryState:
+    """The position by the names that the columns of the source have now."""
+    table, since = recovered.table, recovered.since
+    known = table.since_load.source_columns
+    if known is None or since is None or table.schema is None:
+        return recovered
+    names = follow(known, probe.schema(), table.schema)
+    if names is None or not names.moved:
+        return recovered
+    return replace(recovered, since=_renamed(since, names.moved, writer), found=since)
+
+
+def _renamed(since: Position, names: Mapping[str, str], writer: Writer) -> Position:
+    """The position, of the same writer where the columns that it names are the same."""
+    before = writer.renamed({new: old for old, new in names.items()}).signature
+    position = since.renamed(names)
+    return replace(position, writer=writer.signature) if before == since.writer else position
