@@ -169,7 +169,7 @@ def renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
 
 def _of_column(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     column = values.get("column")
-    return {**values, **({"column": names[column]} if column in names else {})}
+    return {**values, **({"column": names.get(column, column)} if column is not None else {})}
 
 
 def unvouched(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,11 +74,14 @@ def fit_columns(
     if table.schema is None:
         return columns, (), ()
     wanted = replace(columns, columns=(*columns, *stream.added))
-    _refuse_case(stream, table.schema, wanted)
+    cased = _other_case(wanted, table.schema)
     if not reset and followed is not None:
         _refuse_exchanged(stream, table.schema, columns, followed)
     keeps = reset or followed is None or stream.policies.contract.get(ChangeKind.RENAME) == "keep"
-    changes = compare(source=wanted, table=table.schema, renames=None if keeps else followed.renames)
+    renames = cased if reset else {} if keeps or followed is None else followed.renames
+    if apart := {new: old for new, old in cased.items() if renames.get(new) != old}:
+        _refuse_case(stream, *next(iter(apart.items())), numbered=followed is not None)
+    changes = compare(source=wanted, table=table.schema, renames=renames)
     if followed is None and not reset:
         _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
     modes = {change: _mode(stream, change, reset=reset) for change in changes}
@@ -90,8 +93,8 @@ def fit_columns(
             hint=_ways(stream, refused),
             column=refused[0].column,
         )
-    followed = FOLLOWED | REPLACED
-    evolve = tuple(change for change in changes if change.kind in followed and modes[change] in EVOLVES)
+    applied = FOLLOWED | REPLACED
+    evolve = tuple(change for change in changes if change.kind in applied and modes[change] in EVOLVES)
     return columns, changes, evolve
 
 
@@ -129,6 +132,8 @@ def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
     if change.kind is ChangeKind.NULLABILITY and change.new is None:
         return "evolve"  # of a column that is gone, which may stay only with NULL in new rows
     mode = stream.policies.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    if reset and change.kind is ChangeKind.RENAME:
+        return "evolve"  # of case alone
     if reset and change.kind is not ChangeKind.NULLABILITY:
         allowed = mode if mode in {*EVOLVES, "keep"} else "keep" if change.kind is ChangeKind.DROP_COLUMN else "evolve"
         return "evolve" if change.kind is ChangeKind.TYPE_CHANGE else allowed
@@ -195,14 +200,21 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, followed: 
         )
 
 
-def _refuse_case(stream: Stream, source: Schema, table: Schema) -> None:
-    known = {name.casefold(): name for name in source.names}
-    for name in table.names:
-        other = known.get(name.casefold())
-        if other is not None and other != name:
-            raise SchemaRefused(
-                f"stream {stream.name!r}: the source's column {name!r} and the table's column {other!r} "
-                "differ only by case",
-                hint="Give it the table's name with a `query:`.",
-                column=name,
-            )
+def _other_case(source: Schema, table: Schema) -> dict[str, str]:
+    """The columns of the source that the table has in another case alone: new names to the table's."""
+    known = {name.casefold(): name for name in table.names}
+    return {
+        name: known[name.casefold()]
+        for name in source.names
+        if known.get(name.casefold(), name) != name and table.find(name) is None
+    }
+
+
+def _refuse_case(stream: Stream, new: str, old: str, *, numbered: bool) -> None:
+    ways = "allow it with `contract: {rename: evolve}`, or " if numbered else ""
+    raise SchemaRefused(
+        f"stream {stream.name!r}: the source's column {new!r} and the table's column {old!r} differ only by case",
+        hint=f"Give it the table's name at the source, {ways}load every row again, which takes the source's names: "
+        f"`tidegate run {stream.name} --full-refresh --yes`.",
+        column=new,
+    )

@@ -208,15 +208,14 @@ def with_names(kept: DataFrame, names: Mapping[str, str]) -> DataFrame:
     """
     if not names:
         return kept
-    texts = {old: f"{_RENAMED}{new}" for old, new in names.items()}
     row, lacks = "row", "lacks"
-    for old, new in texts.items():
+    for old, new in names.items():
         row = _replaced(row, rf'([{{,])"{_pattern(old)}":', f'$1"{_plain(new)}":')
         lacks = _replaced(lacks, rf'([\[,])"{_pattern(old)}"(?=[,\]])', f'$1"{_plain(new)}"')
-    new = {"row": row, "lacks": lacks}
+    texts = {"row": row, "lacks": lacks}
     mark = string(f'"{_RENAMED}')
     changed = (
-        f"replace({new[each.name]}, {mark}, '\"') AS {each.name}" if each.name in new else quote(each.name)
+        f"replace({texts[each.name]}, {mark}, '\"') AS {each.name}" if each.name in texts else quote(each.name)
         for each in COLUMNS
     )
     return kept.selectExpr(*changed)
@@ -236,7 +235,7 @@ def _pattern(name: str) -> str:
 
 def _plain(name: str) -> str:
     """The name within JSON, as what takes the place of a pattern."""
-    text = json.dumps(name.removeprefix(_RENAMED), ensure_ascii=False)[1:-1].replace("\\", "\\\\").replace("$", "\\$")
+    text = json.dumps(name, ensure_ascii=False)[1:-1].replace("\\", "\\\\").replace("$", "\\$")
     return f"{_RENAMED}{text}"
 
 

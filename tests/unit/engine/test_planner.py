@@ -12,7 +12,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import EFFECTS, Mirror, Upsert, WriteHint
 from tidegate.core.grouping import Steps
 from tidegate.core.ids import Connection
-from tidegate.core.plan import KeyFacts, Mode, WriteChoice, WriteFacts
+from tidegate.core.plan import KeyFacts, Mode, Reset, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
@@ -36,6 +36,7 @@ from tidegate.core.source_columns import SourceColumn, SourceColumns, Use
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import ColumnMissing, InternalError, SchemaRefused
+from tidegate.formats.shared.statements import evolve, evolved
 from tidegate.sources.database import Database
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
@@ -81,6 +82,7 @@ def plan(
     unloaded=(),
     before=None,
     writer=Always(),
+    reset=None,
     **values,
 ):
     found = PlanInputs(
@@ -90,7 +92,7 @@ def plan(
         columns=columns,
         identity="server/relation",
         clock=77,
-        facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5),
+        facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5, reset=reset),
         last_sequence=last_sequence,
         unloaded=unloaded,
         before=before,
@@ -319,6 +321,22 @@ def test_names_that_differ_only_by_case_are_refused():
         plan(schema(id=INT, Name=TEXT, name=TEXT))
     with pytest.raises(SchemaRefused, match="'ID' and the table's column 'id'"):
         plan(schema(ID=INT), schema(id=INT), key=())
+
+
+def test_a_column_in_another_case_is_renamed_by_its_number_or_with_all_rows():
+    table, columns = schema(id=INT, Name=TEXT), numbered(schema(id=INT, name=TEXT), "1", "2")
+    with pytest.raises(SchemaRefused, match="name: rename \\(Name to name\\)"):
+        plan(columns, table, before=loaded("id", "Name"))
+    with pytest.raises(SchemaRefused, match="differ only by case"):
+        plan(columns, table, before=loaded("id", "Name"), contract={"rename": "keep"})
+    followed = plan(columns, table, before=loaded("id", "Name"), contract={"rename": "evolve"})
+    refreshed = plan(schema(id=INT, name=TEXT), table, reset=Reset())
+    for made in (followed, refreshed):
+        altered = evolved(made.evolution.apply, made.columns)
+        assert list(evolve("t", altered)) == [
+            "ALTER TABLE t RENAME COLUMN `Name` TO `_tidegate_renaming_name`",
+            "ALTER TABLE t RENAME COLUMN `_tidegate_renaming_name` TO `name`",
+        ]
 
 
 def test_rules_are_held_against_the_columns_before_a_row_is_read():

@@ -166,7 +166,7 @@ def _events(work: LoadContext, session: SparkSession, plan: LoadPlan) -> DataFra
 
     rows = Quarantine.of(work.stream).unpacked(session, work.recovered.since, plan.columns)
     rows = rows.where(f"{validation.META}until = {plan.position.sequence} AND {validation.META}row IS NOT NULL")
-    return quarantined_rows.as_events(quarantined_rows.with_lacks(rows), plan.columns.names)
+    return quarantined_rows.as_events(quarantined_rows.with_lacks(rows, plan.columns), plan.columns.names)
 
 
 def _replayed(plan: LoadPlan) -> bool:

@@ -27,6 +27,8 @@ Statement = Callable[[str, str], str]
 
 LONG_LIST = 200
 """Beyond so many values Iceberg prunes no file by a list (`InclusiveMetricsEvaluator`), but still by bounds."""
+RENAMING = "_tidegate_renaming_"
+"""What the name of a column begins with between two of its names."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
@@ -199,7 +201,11 @@ def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
 def evolve(table: str, altered: AlteredColumns) -> Iterator[str]:
     """The statements that rename columns, add others, all in one, and widen others."""
     for old, new in altered.renamed.items():
-        yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(old)} TO {sql.quote(new)}"
+        was = old
+        if old.casefold() == new.casefold():  # for Spark that is the name of a column that is there
+            was = f"{RENAMING}{new}"
+            yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(old)} TO {sql.quote(was)}"
+        yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(was)} TO {sql.quote(new)}"
     if altered.added:
         columns = ", ".join(column_text(replace(column, nullable=True)) for column in altered.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
