@@ -54,18 +54,20 @@ def refuse_columns(stream: Stream, columns: Schema) -> None:
             )
 
 
-def fit_columns(
+def fit_columns(  # noqa: PLR0913 - the columns of both sides, and what may become of them
     stream: Stream,
     table: TableState,
     columns: Schema,
     followed: Followed | None = None,
     *,
     reset: bool = False,
+    by_hand: bool = True,
 ) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
     """The columns to load, every change against the table, and the changes to apply to the table.
 
     Args:
         reset: every row of the table is replaced, so changed types are replaced, and names become those of the source.
+        by_hand: a person asked for that, and so for the columns that the source has now.
 
     Raises:
         SchemaRefused: the contract says stop, and every such column is named; or names were exchanged.
@@ -75,7 +77,7 @@ def fit_columns(
         return columns, (), ()
     wanted = replace(columns, columns=(*columns, *stream.added))
     cased = _other_case(wanted, table.schema)
-    if not reset and followed is not None:
+    if followed is not None and not (reset and by_hand):
         _refuse_exchanged(stream, table.schema, columns, followed)
     keeps = reset or followed is None or stream.policies.contract.get(ChangeKind.RENAME) == "keep"
     renames = cased if reset else {} if keeps or followed is None else followed.renames

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.writer import Writer
 from tidegate.core.position import Position
 from tidegate.core.source_columns import SourceColumn, SourceColumns, follow
-from tidegate.engine.context import LoadContext
+from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import RecoveryState
 
 
@@ -57,3 +58,13 @@ def _renamed(since: Position, names: Mapping[str, str], writer: Writer) -> Posit
     before = writer.renamed({new: old for old, new in names.items()}).signature
     position = since.renamed(names)
     return replace(position, writer=writer.signature) if before == since.writer else position
+
+
+def as_loaded_last(position: Position, table: TableState, context: RunContext) -> Position:
+    """An earlier position by the names that columns had in the last load of the table, as the plans of both say."""
+    known, saved = table.since_load.source_columns, context.registry.plan(position.load_id)
+    if known is None or saved is None or table.position is None or table.position.source != position.source:
+        return position
+    now = {each.id: each.name for each in known}
+    then = ((column["name"], column.get("ident")) for column in saved.plan["columns"]["columns"])
+    return position.renamed({name: now[number] for name, number in then if now.get(number, name) != name})

@@ -21,6 +21,7 @@ from tidegate.core.position_state import FENCE, WHOLE, EventFence, proven_by
 from tidegate.core.schema import FOLLOWED, REPLACED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.source_columns import SourceColumns, follow
 from tidegate.engine.column_changes import fit_columns, refuse_columns
+from tidegate.engine.context import FULL_REFRESH
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
 from tidegate.engine.stream import Stream
@@ -66,10 +67,13 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     refuse_meaning(stream, found.changes)
     refuse_writer(stream, found)
     added, more = _added(stream, found)
-    reset = found.facts.reset is not None
+    reset = found.facts.reset
     table = _without(found.table, added)
     followed = follow(found.before, found.columns, table.schema) if table.schema is not None else None
-    columns, changes, evolve = fit_columns(stream, table, found.columns, followed, reset=reset)
+    by_hand = reset is not None and reset.asked_by == FULL_REFRESH
+    columns, changes, evolve = fit_columns(
+        stream, table, found.columns, followed, reset=reset is not None, by_hand=by_hand
+    )
     refuse_rules(stream.name, stream.policies.checks, columns)
     found = replace(found, facts=replace(found.facts, unwritten=_unwritten(stream, table, columns, evolve)))
     write = stream.writer.choose(found.facts)

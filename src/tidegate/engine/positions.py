@@ -24,7 +24,7 @@ from tidegate.core.position_state import METHOD, method_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
-from tidegate.engine import partitions
+from tidegate.engine import column_names, partitions
 from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.context import RunContext
 from tidegate.engine.publish import discarded_on_error, publish
@@ -233,7 +233,9 @@ def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
         )
     # The table does not go back, so it holds other rows than those of which an earlier commit says something.
     reason = f"state rewind to load {to_sequence}"
-    refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), position.state)
+    table = stream.format.state(stream.target, stream.uid)
+    position = column_names.as_loaded_last(position, table, context)
+    refuse_repeats(stream, context, table, position.state)
     state = stream.strategy.unclaimed(position.state)
     return _stamp(stream, context, state, position.loaded_through, reason=reason)
 

@@ -117,3 +117,12 @@ def test_partitions_and_a_history_are_those_of_the_same_columns(pg_bench):
     versions = [row for row in pg_bench.rows("nr", "name", "is_current") if row[1] == "new" or not row[2]]
     assert versions == [(12, "new", True), (12, "v", False)]
     assert len(pg_bench.rows()) == 31
+    # A table that was made anew has other columns, whatever their numbers are: names tell which they are.
+    pg_bench.sql(
+        "drop table t",
+        "create table t (w text, city text, nr int primary key, name text)",
+        "insert into t select 'w', 'c', n, 'v' from generate_series(1, 30) n",
+    )
+    pg_bench.loaded()
+    of_twelve = [row for row in pg_bench.rows("nr", "name", "city", "is_current") if row[0] == 12]
+    assert of_twelve == [(12, "new", None, False), (12, "v", "c", True), (12, "v", None, False)]

@@ -1,6 +1,8 @@
 """A position from which a stream continues after columns were renamed at the source, and the project corrected."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from tidegate.core.position import Position
 from tidegate.core.schema import INT, TEXT, TIMESTAMPTZ, Column, ColumnIds, Schema
 from tidegate.core.source_columns import SourceColumn, SourceColumns
 from tidegate.core.source_identity import check_owner
-from tidegate.engine.column_names import renamed
+from tidegate.engine.column_names import as_loaded_last, renamed
 from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
@@ -80,3 +82,27 @@ def test_a_history_goes_on_that_names_the_same_columns(options):
 
 def test_the_columns_of_another_table_are_others():
     assert renamed(recovered(LOADED), Columns("78"), Merge()) == recovered(LOADED)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A registry of one plan, and the run that has it."""
+
+    plan_of_load: dict[str, Any]
+
+    @property
+    def registry(self) -> Any:
+        return self
+
+    def plan(self, load_id: str) -> Any:
+        return SimpleNamespace(plan=self.plan_of_load) if load_id == "a" else None
+
+
+def test_a_position_that_is_rewound_calls_columns_as_the_last_load_did():
+    columns = [{"name": name, "ident": str(number)} for number, name in enumerate(("id", "was"), 1)]
+    saved: Any = Saved({"columns": {"columns": columns}})
+    earlier = replace(LOADED, state={"cursor": ["was"]}, witness={}, retained={})
+    table = recovered(LOADED).table
+    assert as_loaded_last(earlier, table, saved).state == {"cursor": ["at"]}
+    assert as_loaded_last(replace(earlier, source="another"), table, saved).state == {"cursor": ["was"]}
+    assert as_loaded_last(replace(earlier, load_id="b"), table, saved).state == {"cursor": ["was"]}

@@ -250,6 +250,9 @@ def test_a_column_that_must_not_be_read_is_not_read_by_another_name(ids, refused
     with pytest.raises(SchemaRefused, match=refused) as caught:
         plan(columns, table, before=known, contract={"rename": mode})
     assert "`source: {exclude: [name]}`" in caught.value.hint
+    assert plan(columns, table, before=known, reset=Reset()).columns.names == ("id", "name")
+    with pytest.raises(SchemaRefused, match=refused):  # of the contract, which nobody looks at
+        plan(columns, table, before=known, reset=Reset(asked_by="contract: {type_change: replace}"))
 
 
 def test_a_column_that_is_left_out_by_its_new_name_is_a_rename():
