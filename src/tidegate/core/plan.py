@@ -35,6 +35,8 @@ class Mode(StrEnum):
 
 
 ORDERED = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+FULL_REFRESH = "--full-refresh"
+"""What asks for a full refresh where a person does."""
 SHORT_LIST = 32
 """Values of a bound that a writer lists in any case."""
 PRUNABLE = ORDERED | {Kind.DECIMAL, Kind.TEXT}
@@ -91,7 +93,7 @@ class Reset:
     Made by the engine of `--full-refresh` and `resync --replace` alone; no strategy can ask for it.
     """
 
-    asked_by: str = "--full-refresh"
+    asked_by: str = FULL_REFRESH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

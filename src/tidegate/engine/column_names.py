@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.writer import Writer
 from tidegate.core.position import Position
+from tidegate.core.schema import Schema
 from tidegate.core.source_columns import SourceColumn, SourceColumns, follow
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import RecoveryState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def columns_before(work: LoadContext) -> SourceColumns | None:
@@ -68,3 +73,10 @@ def as_loaded_last(position: Position, table: TableState, context: RunContext) -
     now = {each.id: each.name for each in known}
     then = ((column["name"], column.get("ident")) for column in saved.plan["columns"]["columns"])
     return position.renamed({name: now[number] for name, number in then if now.get(number, name) != name})
+
+
+def by_names_of(rows: DataFrame, table: TableState, columns: Schema) -> DataFrame:
+    """The rows of a table by the names that the source gives to its columns, also before a load has followed them."""
+    followed = follow(table.since_load.source_columns, columns, table.schema or columns)
+    renames = followed.renames.items() if followed is not None else ()
+    return rows.withColumnsRenamed({old: new for new, old in renames if new not in rows.columns})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.bucketing import Buckets
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.plan import LoadPlan, Reset
+from tidegate.core.plan import FULL_REFRESH, LoadPlan, Reset
 from tidegate.core.ports.source import Probe
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.observers import Command, Observer, Subject, observed
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate.spark.session import Sessions
-
-
-FULL_REFRESH = "--full-refresh"
-"""What asks for a full refresh where a person does."""
 
 
 def _never() -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import Evolution, LoadPlan, PlannedDeletes, WriteChoice, WriteFacts
+from tidegate.core.plan import FULL_REFRESH, Evolution, LoadPlan, PlannedDeletes, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
@@ -21,7 +21,6 @@ from tidegate.core.position_state import FENCE, WHOLE, EventFence, proven_by
 from tidegate.core.schema import FOLLOWED, REPLACED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.source_columns import SourceColumns, follow
 from tidegate.engine.column_changes import fit_columns, refuse_columns
-from tidegate.engine.context import FULL_REFRESH
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
 from tidegate.engine.stream import Stream

@@ -12,7 +12,7 @@ from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror, Upsert
 from tidegate.core.log import EventRules
-from tidegate.core.plan import Reset, WriteFacts
+from tidegate.core.plan import FULL_REFRESH, Reset, WriteFacts
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
@@ -20,7 +20,6 @@ from tidegate.core.position_state import FENCE, WHOLE
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events, planner
-from tidegate.engine.context import FULL_REFRESH
 from tidegate.engine.events import Journal
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stages import detect

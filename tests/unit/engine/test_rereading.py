@@ -13,12 +13,13 @@ import pytest
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.grouping import Period
+from tidegate.core.plan import FULL_REFRESH
 from tidegate.core.policies.contract import Mode
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position_state import BEGIN, begin_of, is_of_empty_table
 from tidegate.core.schema import ChangeKind
 from tidegate.engine.column_changes import DEFAULT_CONTRACT
-from tidegate.engine.context import FULL_REFRESH, LoadContext
+from tidegate.engine.context import LoadContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.stages.detect import detect
 from tidegate.engine.stream import Stream

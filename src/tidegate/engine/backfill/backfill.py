@@ -22,12 +22,13 @@ from tidegate.core.position import Position
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.engine import hooks, load
+from tidegate.engine import column_names, hooks, load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import acquire
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, failure, outcome_of, unchanged
+from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.retries import retrying
 from tidegate.engine.stages.plan import plan
@@ -119,9 +120,10 @@ def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
     restored_source.refuse(stream, context)
     registry = context.registry
     registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
-    since = stream.format.state(stream.target, stream.uid).position
+    table = stream.format.state(stream.target, stream.uid)
+    recovered = RecoveryState(table=table, since=table.position, repair=RegistryRepair.NOTHING)
     with stream.source.probe(context.sessions) as probe:
-        position = _position(stream, since)
+        position = _position(stream, column_names.renamed(recovered, probe, stream.writer).since)
         check_continues(position, probe)
         alone = _alone(stream, probe)
         scale = Scale(kind=probe.schema().find(stream.strategy.cursor[0]).type.kind)  # type: ignore[union-attr]
@@ -242,10 +244,10 @@ def _load_group(
     with acquire(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
         recovered = recovery.recover(stream, context)
-        position = _position(stream, recovered.since)
         with stream.source.probe(context.sessions) as probe:
             work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
-            work = recovery.prove(work)
+            work = recovery.prove(column_names.followed(work))
+            position = _position(stream, work.recovered.since)
             check_continues(position, probe)
             _alone(stream, probe)
             parts = {

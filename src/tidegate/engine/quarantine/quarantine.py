@@ -18,6 +18,7 @@ from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.engine import event_fence
+from tidegate.engine.column_names import by_names_of
 from tidegate.engine.context import RunContext
 from tidegate.engine.publish import SideTable
 from tidegate.engine.quarantine.superseded import Load, how, left, one_a_key
@@ -127,7 +128,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     session: SparkSession,
     rows: DataFrame,
     *,
-    snapshot: str | None,
+    table: TableState,
     since: Position | None,
     columns: Schema,
 ) -> tuple[DataFrame, int]:
@@ -137,6 +138,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     of the key.
 
     Args:
+        table: its state; that version of it counts.
         rows: the rows of that version that correspond to present rows of the source.
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
@@ -151,7 +153,8 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     history = writer.versions
     each = history is not None and stream.strategy.emits == {Insert}
     if history is not None and not each:
-        stored, moment = stream.format.read(session, stream.target, snapshot), history.moment(stream.strategy.cursor)
+        stored = by_names_of(stream.format.read(session, stream.target, table.snapshot), table, columns)
+        moment = history.moment(stream.strategy.cursor)
         waiting = versions.still_current(waiting, stored, key=stream.key, moment=moment, known=history.known)
     elif stream.strategy.applies_events and one_a_key(stream):
         waiting = versions.applied(waiting, rows, columns, key=stream.key)

@@ -17,11 +17,12 @@ from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
+from tidegate.core.plan import FULL_REFRESH
 from tidegate.core.position import Position
 from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
 from tidegate.engine import column_backfill, empty_source, load_history, partitions, untouched
-from tidegate.engine.context import FULL_REFRESH, LoadContext
+from tidegate.engine.context import LoadContext
 from tidegate.engine.deletes import key_diff
 from tidegate.engine.events import Stage
 from tidegate.errors import PlanError

@@ -21,8 +21,8 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Range
-from tidegate.core.source_columns import follow
 from tidegate.dialects.spark import Spark
+from tidegate.engine import column_names
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.quarantine.quarantine import as_read
 from tidegate.engine.stream import Stream
@@ -53,7 +53,7 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
     rows = live(stream, session, table, columns)
     key = named_by(stream, columns)
     with translated(f"reading {stream.target}"):
-        full, quarantined = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+        full, quarantined = as_read(stream, session, rows, table=table, since=since, columns=columns)
         full = full if part is None else full.where(within(part, columns))
         if level is Level.COUNTS:
             counted = (probe.count(wanted.part, latest=wanted.latest), full.count())
@@ -137,17 +137,10 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
     with translated(f"reading {stream.target}"):
         full = rows
         if since:
-            full, _ = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+            full, _ = as_read(stream, session, rows, table=table, since=since, columns=columns)
         return dataframe_ops.fingerprint(
             dataframe_ops.completed(full, columns).where(where), Spark().steps(columns.columns)
         )
-
-
-def by_names_of(rows: DataFrame, table: TableState, columns: Schema) -> DataFrame:
-    """The rows of a table by the names that the source gives to its columns, also before a load has followed them."""
-    followed = follow(table.since_load.source_columns, columns, table.schema or columns)
-    renames = followed.renames.items() if followed is not None else ()
-    return rows.withColumnsRenamed({old: new for new, old in renames if new not in rows.columns})
 
 
 def live(stream: Stream, session: SparkSession, table: TableState, columns: Schema) -> DataFrame:
@@ -155,7 +148,7 @@ def live(stream: Stream, session: SparkSession, table: TableState, columns: Sche
 
     In a history, these are the current versions; every version, if each row of the source is a change of its own.
     """
-    rows = by_names_of(stream.format.read(session, stream.target, table.snapshot), table, columns)
+    rows = column_names.by_names_of(stream.format.read(session, stream.target, table.snapshot), table, columns)
     if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.policies.deletes.soft and DELETED_AT in rows.columns else rows

@@ -20,7 +20,7 @@ from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange
-from tidegate.engine import event_fence
+from tidegate.engine import column_names, event_fence
 from tidegate.engine.context import LoadContext
 from tidegate.engine.quality import quality
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -122,7 +122,7 @@ def _rows(stream: Stream, session: SparkSession, table: TableState, columns: Sch
     """The rows of the table that events make: of a history every version."""
     if stream.writer.versions is not None:
         rows = stream.format.read(session, stream.target, table.snapshot)
-        return comparison.by_names_of(rows, table, columns)
+        return column_names.by_names_of(rows, table, columns)
     return comparison.live(stream, session, table, columns)
 
 
