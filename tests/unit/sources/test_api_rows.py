@@ -53,6 +53,12 @@ def test_a_type_follows_from_the_values(values, kind, kept):
         [NOON, NOON.replace(tzinfo=UTC)],
         [{"a": 1}, 1],
         [Decimal("0.0123456789")],
+        [Decimal("NaN")],
+        [Number("1e400")],
+        [Number("-1e309")],
+        [1, Number("1e-400")],
+        [Number("1e99999999")],
+        [pd.Timestamp(1)],
     ],
     ids=str,
 )
@@ -67,6 +73,93 @@ def test_pages_without_a_common_type_are_refused():
         table_of([pa.table({"v": [1]}), pa.table({"v": ["1"]})], {})
     with pytest.raises(SchemaRefused, match="too long for a double"):
         table_of([pa.table({"v": [2**53 + 1]}), pa.table({"v": [0.5]})], {})
+
+
+@pytest.mark.parametrize(
+    ("pages", "kind", "kept"),
+    [
+        ([pd.DataFrame({"v": ["a"]}), {"v": "b"}], pa.string(), ["a", "b"]),
+        ([pa.table({"v": pa.array(["a"], pa.large_string())}), {"v": "b"}], pa.string(), ["a", "b"]),
+        ([pd.DataFrame({"v": pd.Series(["a"], dtype="category")}), {"v": "b"}], pa.string(), ["a", "b"]),
+        ([pa.table({"v": pa.array([1], pa.int32())}), {"v": 2**40}], pa.int64(), [1, 2**40]),
+        ([pa.table({"v": pa.array([1], pa.uint64())}), {"v": -1}], pa.int64(), [1, -1]),
+        ([pa.table({"v": pa.array([0.5], pa.float32())}), {"v": 1}], pa.float64(), [0.5, 1.0]),
+        ([pa.table({"v": pa.nulls(1)}), pa.table({"v": pa.nulls(1)})], pa.null(), [None, None]),
+        ([pa.table({"v": pa.array([b"a"], pa.large_binary())}), {"v": b"b"}], pa.large_binary(), [b"a", b"b"]),
+        (
+            [pa.table({"v": pa.array([NOON], pa.timestamp("ns", "Europe/Berlin"))}), {"v": NOON.replace(tzinfo=UTC)}],
+            pa.timestamp("us", "UTC"),
+            [NOON.replace(tzinfo=UTC)] * 2,
+        ),
+        ([pa.table({"v": pa.array([NOON], pa.timestamp("ns"))})], pa.timestamp("us"), [NOON]),
+    ],
+    ids=str,
+)
+def test_types_of_one_kind_have_a_common_one(pages, kind, kept):
+    table = table_of(pages, {})
+    assert (table.schema.field("v").type, table.column("v").to_pylist()) == (kind, kept)
+
+
+def test_a_stated_type_unites_what_has_no_common_one():
+    pages = [pa.table({"v": pa.array([1], pa.int32())}), pa.table({"v": ["x"]}), {"v": True}, {"w": 1}]
+    assert table_of(pages, stated({"v": "text"})).column("v").to_pylist() == ["1", "x", "true", None]
+    with pytest.raises(SchemaRefused, match="'v' of the API has a value that is no bigint"):
+        table_of(pages, stated({"v": "bigint"}))
+    with pytest.raises(SchemaRefused, match="'v' of the API holds"):
+        table_of([pa.table({"v": pa.array([2**63], pa.uint64())}), {"v": -1}], {})
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["v", "v"]),
+        pd.DataFrame([[1, 2]], columns=["v", "v"]),
+        {"v": 1, "w": 2} | {1: 1, "1": 2},
+    ],
+    ids=lambda page: type(page).__name__,
+)
+def test_two_columns_of_one_name_are_refused(page):
+    with pytest.raises(SchemaRefused, match="two columns of the name"):
+        table_of([page], {})
+
+
+@pytest.mark.parametrize(
+    ("record", "types"),
+    [
+        ({"v": "\ud83d"}, {}),
+        ({"v": {"n": ["\ud83d"]}}, {}),
+        ({"v": {"\ud83d": 1}}, {}),
+        ({"v": "a\udc00"}, {"v": "text"}),
+        ({"v": ["\ud83d"]}, {"v": "json"}),
+        ({"\ud83d": 1}, {}),
+    ],
+    ids=ascii,
+)
+def test_half_of_a_surrogate_pair_is_refused(record, types):
+    for page in (record, json.loads(json.dumps(record))):
+        with pytest.raises(SchemaRefused, match="half of a surrogate pair"):
+            table_of([page], stated(types))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pd.DataFrame({"v": ["ada@example.com", 1]}),
+        pd.DataFrame({"v": [object()]}),
+        pa.table({"v": pa.array([1], pa.timestamp("ns"))}),
+    ],
+    ids=["mixed", "object", "nanoseconds"],
+)
+def test_a_table_that_the_files_cannot_hold_is_refused_without_a_value_of_it(page):
+    with pytest.raises(SchemaRefused, match="'v'") as caught:
+        table_of([page], {})
+    assert "ada@" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_values_of_numpy_and_pandas_are_the_values_that_they_stand_for():
+    frame = pd.DataFrame({"a": [1], "b": [0.5], "c": [True]})
+    (found,) = rows({**frame.iloc[0].to_dict(), "d": pd.NA, "e": pd.NaT, "f": frame["a"].to_numpy()[0]})
+    assert found == {"a": 1, "b": 0.5, "c": True, "f": 1}
 
 
 def test_a_stated_type_takes_the_digits_as_they_stand_in_the_answer():

@@ -235,7 +235,7 @@ def _parser(kind: Type, rules: TextRules) -> Callable[[str], Any]:  # noqa: C901
         case Kind.UUID:
             return _uuid
         case Kind.FLOAT:
-            return lambda text: _float(text, rules)
+            return lambda text: as_double(text, rules)
         case Kind.BINARY if rules.base64:
             return lambda text: base64.b64decode(text, validate=True)
         case Kind.BINARY:
@@ -279,7 +279,8 @@ def _decimal(text: str, scale: int, rules: TextRules) -> Decimal:
     return found.quantize(Decimal(1).scaleb(-scale), context=ROUNDED if rules.rounds else EXACTLY)
 
 
-def _float(text: str, rules: TextRules) -> float:
+def as_double(text: str, rules: TextRules) -> float:
+    """The number of a text. Raises ValueError: it is none, or none that a double holds."""
     if SPECIAL.fullmatch(text):
         return float(text)
     found = _number(text, rules)
