@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -35,12 +36,14 @@ class Extraction:
         label: how people call it.
         since: a `state` of an earlier pass; None for the beginning.
         whole: everything is wanted, whatever was read before; only the validators of `since` are used.
+        quotes: what an exception says may be told: it is raised by the user's code, not about a record of the API.
     """
 
     make: Callable[[dict[str, Any]], Any]
     label: str
     since: str | None = None
     whole: bool = False
+    quotes: bool = True
     _state: dict[str, Any] = field(default_factory=dict, init=False)
 
     def pages(self) -> Iterator[Any]:
@@ -63,6 +66,7 @@ class Extraction:
                 self._state = {VALIDATORS: self._state.get(VALIDATORS, {})}
             with Container().injectable_context(StateInjectableContext(state=self._state)):  # type: ignore[arg-type]
                 found = iter(one_resource(self.make(self._state), self.label))
+        with translated(self.label, quotes=self.quotes):
             yield from found
 
     def state(self) -> str:
@@ -114,22 +118,53 @@ def one_resource(found: Any, label: str) -> Any:
 
 
 @contextmanager
-def translated(label: str) -> Iterator[None]:
-    """Turns what dlt, or the code of a source, raises into an error for people, without addresses and their secrets."""
+def translated(label: str, *, quotes: bool = True) -> Iterator[None]:
+    """Turns what dlt, or the code of a source, raises into an error for people, without addresses and their secrets.
+
+    Args:
+        quotes: what the exception says may be told.
+    """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         causes = list(_chain(error))
         own = next((each for each in causes if isinstance(each, TidegateError | NotModified)), None)
         if own is not None:
             raise own from None
+        if any(isinstance(each, SystemExit) for each in causes):
+            clear_frames(error.__traceback__)  # in which dlt has left its contexts open
+            raise SourceError(
+                f"{label} wanted to end the process (sys.exit), so it may not have yielded everything",
+                hint="Let it return, or raise an exception; nothing was loaded.",
+            ) from error
+        about = next(filter(None, map(_about_cursor, causes)), None)
+        if about is not None:
+            raise SourceError(
+                f"{label} answered a record {about}",
+                hint="Correct `cursor_path:`, and write `initial_value:` as the records have it.",
+            ) from error
         root = causes[-1]
         if isinstance(root, OSError | TimeoutError):
             raise SourceUnavailable(f"{label} did not answer: {type(root).__name__}") from error
+        said = f": {first_line(root, LONGEST_REASON)}" if quotes else ""
         raise SourceError(
-            f"{label} failed with {type(root).__name__}: {first_line(root, LONGEST_REASON)}",
+            f"{label} failed with {type(root).__name__}{said}",
             hint="Correct the source; `--log-level debug` shows where it was raised.",
         ) from error
+
+
+CURSOR_FAULTS = {
+    "IncrementalCursorPathMissing": "without the cursor {path!r}",
+    "IncrementalCursorPathHasValueNone": "whose cursor {path!r} is null",
+    "IncrementalCursorInvalidCoercion": "whose cursor {path!r} cannot be compared with the one before",
+}
+"""What dlt's exceptions about a cursor mean, which quote the record."""
+
+
+def _about_cursor(error: BaseException) -> str | None:
+    found = CURSOR_FAULTS.get(type(error).__name__)
+    path = getattr(error, "cursor_path", getattr(error, "json_path", ""))
+    return found.format(path=path) if found else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
