@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,7 +18,8 @@ class CityApi(ThreadingHTTPServer):
     """`/readings?since=…&page=…` (`{"data": […], "next": …}`), `/garages` (a list, with an ETag).
 
     `order` says how cursors are compared. `faults` are answered one by one before anything else:
-    `(status, headers, body)`, or `"cut"` for half a body.
+    `(status, headers, body)`, `"cut"` for half a body, or `"endless"` for one that does not end. `answer` answers
+    everything instead, by the parameters of a request, with a document or as a fault.
     """
 
     daemon_threads = True
@@ -27,6 +30,7 @@ class CityApi(ThreadingHTTPServer):
         self.order: Callable[[Any], Any] = str
         self.garages: list[dict[str, Any]] = []
         self.faults: list[Any] = []
+        self.answer: Callable[[dict[str, str]], Any] | None = None
         self.asked: list[str] = []
         self.headers_seen: list[dict[str, str]] = []
 
@@ -47,9 +51,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.faults:
             return self._fail(self.server.faults.pop(0))
         parts = urlsplit(self.path)
+        params = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if self.server.answer is not None:
+            found = self.server.answer(params)
+            return self._fail((200, {}, json.dumps(found).encode()) if isinstance(found, dict) else found)
         if parts.path == "/garages":
             return self._whole(json.dumps(self.server.garages).encode())
-        return self._page({name: values[0] for name, values in parse_qs(parts.query).items()})
+        return self._page(params)
 
     def _fail(self, fault: Any) -> None:
         if fault == "cut":
@@ -58,6 +66,15 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b'{"data": [{"id": 1')
             self.close_connection = True
+            return
+        if fault == "endless":
+            self.send_response(200)
+            self.end_headers()
+            self.close_connection = True
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b" ")
+                    time.sleep(0.05)
             return
         status, headers, body = fault
         self._send(status, headers, body)

@@ -31,12 +31,11 @@ PAGINATORS = (
     "header_link",
     "header_cursor",
 )
-ENDS = {
-    "page_number": ("total_path", "maximum_page", "has_more_path"),
-    "offset": ("total_path", "maximum_offset", "has_more_path"),
-}
-"""What says where the pages of such a paginator end; dlt looks for `total` where `total_path` is not given."""
 LOGINS = ("bearer", "api_key", "http_basic", "oauth2_client_credentials")
+
+
+NEVER_EMPTY = (401, 403, 407, 408, 425, 429)
+"""Statuses that refuse a login, or a request for now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +56,7 @@ class Request:
         conditional: ask for the answer only if it has changed, by its ETag or date; single pages only.
         plain_http: send the login over http:// beyond this machine, where others may read it.
         login_hosts: hosts beside the URL's that get the login, too, where a redirect or a further page leads there.
+        empty_status: statuses by which the API says that there are no records, or no more: 204, or 404 and the like.
     """
 
     url: str
@@ -73,6 +73,7 @@ class Request:
     conditional: bool = True
     plain_http: bool = False
     login_hosts: tuple[str, ...] = ()
+    empty_status: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -89,6 +90,11 @@ class Request:
             raise ConfigError(f"http: auth: needs a `type:` of {', '.join(LOGINS)}")
         if self.timeout <= timedelta(0) or self.retries < 0 or self.min_interval < timedelta(0):
             raise ConfigError("http: timeout: must be positive, retries: and min_interval: not negative")
+        for status in self.empty_status:
+            if status != 204 and (not 400 <= status < 500 or status in NEVER_EMPTY):
+                raise ConfigError(
+                    f"http: empty_status: {status} never means that there are no records; 204 and 404 may"
+                )
         self._refuse_plain()
 
     def _refuse_plain(self) -> None:
@@ -115,11 +121,14 @@ class Request:
 
     def config(self, session: Any) -> dict[str, Any]:
         """The request for dlt's `rest_api`."""
+        from tidegate.sources._api.pages import pages_of  # noqa: PLC0415 - dlt is imported only where an API is asked
+
+        options = {"type": self.paginator} if isinstance(self.paginator, str) else _plain(self.paginator)
         endpoint: dict[str, Any] = {
             "path": self.url,
             "method": "GET" if self.body is None else "POST",
             "params": dict(self.params),
-            "paginator": ONE_PAGE if self.page_type == ONE_PAGE else self._pages(),
+            "paginator": pages_of(options, records=self.records, none=self.empty_status),
             "data_selector": self.records or "$",
         }
         if self.body is not None:
@@ -130,14 +139,6 @@ class Request:
         if self.auth is not None:
             client["auth"] = _plain(self.auth)
         return {"client": client, "resources": [{"name": "records", "endpoint": endpoint}]}
-
-    def _pages(self) -> dict[str, Any]:
-        """The paginator. An empty page ends it, as in dlt, only where nothing else says which page is the last."""
-        given: dict[str, Any] = {"type": self.paginator} if isinstance(self.paginator, str) else _plain(self.paginator)
-        known = {"total_path": "total", **given}
-        if any(known.get(name) is not None for name in ENDS.get(self.page_type, ())):
-            return {"stop_after_empty_page": False, **given}
-        return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,7 @@ class Http(ApiSource):
 
     def extraction(self, since: str | None) -> Extraction:
         """One pass over the pages."""
-        return Extraction(make=self._made, label=self.label, since=since, whole=not self.increments)
+        return Extraction(make=self._made, label=self.label, since=since, whole=not self.increments, quotes=False)
 
     def _made(self, state: dict[str, Any]) -> Any:
         from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415 - a second, and only where an API is asked
@@ -188,6 +189,7 @@ class Http(ApiSource):
             timeout=self.http.timeout.total_seconds(),
             retries=self.http.retries,
             min_interval=self.http.min_interval.total_seconds(),
+            none=self.http.empty_status,
             validators=known,
             logins=LoginScope(url=self.http.url, hosts=self.http.login_hosts, plain_http=self.http.plain_http)
             if self.http.logs_in

@@ -2,27 +2,64 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import time
 from collections.abc import MutableMapping
+from contextlib import suppress
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any
+from threading import Event, Timer
+from typing import Any, Self
 
 import requests
 from dlt.common.jsonpath import compile_path
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import InvalidHeader
 from urllib3.util.retry import Retry
 
 from tidegate.errors import SourceError, SourceRefused, SourceUnavailable
+from tidegate.sources._api.documents import NoDocument, parsed
 from tidegate.sources._api.extraction import NotModified, without_logins
 from tidegate.sources._api.logins import LoginScope
-from tidegate.sources._api.rows import Number
 
 BUSY = (429, 500, 502, 503, 504)
-PARTIAL = 206
+NOT_READY = 202
+WHOLE = (200, 201, 203)
+"""Statuses of answers that have everything that was asked for."""
 LONGEST_WAIT = 60
-"""Seconds to the next attempt at most, whatever the API asks for."""
+"""Seconds to the next attempt at most; an API that asks for more ends the load, which holds the stream meanwhile."""
+LONGEST = 10**9
+"""Seconds that `Retry-After` is read up to."""
+_log = logging.getLogger("tidegate.api")
+
+
+class Patience(Retry):
+    """Waits as the API asks for, and tells so; but not longer than `LONGEST_WAIT`."""
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        """Seconds; 0 for what is neither a number nor a time."""
+        try:
+            return float(super().parse_retry_after(retry_after))
+        except (InvalidHeader, ValueError, OverflowError):
+            return LONGEST if retry_after.strip().isdecimal() else 0
+
+    def increment(self, *args: Any, **kwargs: Any) -> Self:
+        """What is left of it after an attempt.
+
+        Raises:
+            SourceRefused: the API asks for a longer wait.
+        """
+        made = super().increment(*args, **kwargs)
+        response = kwargs.get("response")
+        wait = self.get_retry_after(response) if response is not None else None
+        if wait and response is not None:
+            if wait > LONGEST_WAIT:
+                raise SourceRefused(
+                    f"the API answered {response.status}, and asks to be left alone for {wait:.0f} seconds",
+                    hint="Run again then; nothing was loaded. `http: {min_interval: …}` asks less often.",
+                )
+            _log.info("the API answered %s: waiting for %.0f seconds, as it asks", response.status, wait)
+        return made
 
 
 class ApiSession(requests.Session):
@@ -32,6 +69,7 @@ class ApiSession(requests.Session):
         label: for messages; without a secret.
         records: the JSONPath that every answer must have; None where the whole answer is records.
         timeout, min_interval: seconds.
+        none: statuses that mean that there are no records.
         validators: of the last answer, and replaced by those of the next; None to always ask for the whole answer.
         logins: where the login of the requests may be sent; None where they have none.
     """
@@ -44,17 +82,19 @@ class ApiSession(requests.Session):
         timeout: float,
         retries: int,
         min_interval: float,
+        none: tuple[int, ...],
         validators: MutableMapping[str, str] | None,
         logins: LoginScope | None = None,
     ) -> None:
         super().__init__()
-        again = Retry(
+        again = Patience(
             total=retries,
             backoff_factor=0.5,
             backoff_max=LONGEST_WAIT,
             status_forcelist=BUSY,
             allowed_methods=None,
             respect_retry_after_header=True,
+            retry_after_max=LONGEST,
             raise_on_status=False,
         )
         for scheme in ("http://", "https://"):
@@ -65,6 +105,7 @@ class ApiSession(requests.Session):
         self._records = records
         self._timeout = timeout
         self._min_interval = min_interval
+        self._none = none
         self._validators = validators
         self._logins = logins
         self._sent = 0.0
@@ -88,37 +129,65 @@ class ApiSession(requests.Session):
         kwargs["timeout"] = kwargs.get("timeout") or self._timeout
         self._sent = time.monotonic()
         try:
-            found = super().send(request, **kwargs)
+            found = super().send(request, **{**kwargs, "stream": True})
+            self._receive(found)
         except requests.RequestException as error:
-            if error.response is not None:  # a hook of dlt's has looked at the status
-                self._refuse(error.response)
-            raise SourceUnavailable(
-                f"{without_logins(request.url or '')} did not answer completely: {_reason(error)}",
-                hint="Run again; nothing was loaded. `http: {timeout: …, retries: …}` sets how long is tried.",
-            ) from None
+            if error.response is None:
+                raise SourceUnavailable(
+                    f"{without_logins(request.url or '')} did not answer completely: {_reason(error)}",
+                    hint="Run again; nothing was loaded. `http: {timeout: …, retries: …}` sets how long is tried.",
+                ) from None
+            found = error.response  # a hook of dlt's has looked at the status
         if found.status_code == 304 and self._validators is not None:
             raise NotModified
+        if found.status_code in self._none:
+            found.json = lambda **_: []  # type: ignore[method-assign]
+            return found
         self._refuse(found)
         if not found.is_redirect:
             self._parse(found)
             self._remember(found)
         return found
 
+    def _receive(self, found: requests.Response) -> None:
+        """Reads the body, for no longer than an answer may take."""
+        late = Event()
+
+        def stop() -> None:
+            late.set()
+            with suppress(ValueError, OSError):  # it has just come
+                found.raw.shutdown()
+
+        timer = Timer(self._timeout, stop)
+        timer.start()
+        try:
+            found.content  # noqa: B018 - which is read once
+        except requests.RequestException:
+            if not late.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if late.is_set():
+            raise requests.exceptions.Timeout
+
     def _refuse(self, found: requests.Response) -> None:
-        if found.status_code < 400 and found.status_code != PARTIAL:
+        if found.status_code in WHOLE or found.is_redirect:
             return
         what = f"{without_logins(found.url)} answered {found.status_code} {found.reason}"
-        if found.status_code in BUSY:
+        if found.status_code in (*BUSY, NOT_READY):
             raise SourceUnavailable(what, hint="Run again; nothing was loaded.")
-        raise SourceRefused(what, hint="Correct `url:`, `params:` or `auth:` under `source: {http: …}`.")
+        hint = "Correct `url:`, `params:` or `auth:` under `source: {http: …}`."
+        if found.status_code in (204, 404, 410):
+            hint += f" If that means that there are no records, write `empty_status: [{found.status_code}]` there."
+        raise SourceRefused(what, hint=hint)
 
     def _parse(self, found: requests.Response) -> None:
         """Numbers stay as they stand in the answer."""
         try:
-            document = json.loads(found.content, parse_float=Number, parse_constant=_never)
-        except (ValueError, RecursionError) as error:
+            document = parsed(found.content, found.headers.get("Content-Type", ""))
+        except NoDocument as error:
             raise SourceError(
-                f"{without_logins(found.url)} answered with something that is not JSON",
+                f"{without_logins(found.url)} answered {error}",
                 hint="Look at the answer, for example with curl; `url:` must name the API, not a page for people.",
             ) from error
         if not self._has_records(document):
@@ -180,7 +249,3 @@ def _reason(error: requests.RequestException) -> str:
         requests.exceptions.ConnectionError: "the connection failed",
     }
     return next((text for kind, text in words.items() if isinstance(error, kind)), type(error).__name__)
-
-
-def _never(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
