@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
+from tidegate.cli.stdout import reserved
 from tidegate.cli.wrapping import fitted
 from tidegate.core.cutting import first_line
 from tidegate.core.secret_names import without_logins
@@ -58,6 +59,9 @@ class Shell:
     _environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), init=False, repr=False)
     _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self._out: TextIO = sys.stdout
+
     def set_up_log(self) -> None:
         """From here on the log goes where and how this command was asked to; secrets that are known later count."""
         level = LogLevel.WARNING if self.quiet and self.log_level is LogLevel.INFO else self.log_level
@@ -67,6 +71,8 @@ class Shell:
     def project(self, *, partly: bool = False) -> Iterator[Project]:
         """The project, closed at the end. From here on its secrets are masked and the log is set up.
 
+        While it is open, stdout is the command's alone: what other code prints, such as that of a source, is on stderr.
+
         Args:
             partly: of a file with problems, the part that is valid.
         """
@@ -74,7 +80,7 @@ class Shell:
 
         self.set_up_log()
         opened = Project.inspect if partly else Project.load
-        with opened(self.folder, profile=self.profile, trusted=self.trusted) as project:
+        with self._reserved_output(), opened(self.folder, profile=self.profile, trusted=self.trusted) as project:
             self.redact = project.config.redact
             kept = project.config.service.keep_warm
             self._warm = kept.total_seconds() if kept else None
@@ -82,6 +88,15 @@ class Shell:
                 self.say(f"profile: {self.profile}")
                 self._of = {"profile": self.profile}
             yield project
+
+    @contextmanager
+    def _reserved_output(self) -> Iterator[None]:
+        before = self._out
+        try:
+            with reserved() as self._out:
+                yield
+        finally:
+            self._out = before
 
     def keep_warm(self) -> None:
         """Leaves a service behind if the project says so, unless this process is one of it."""
@@ -99,17 +114,21 @@ class Shell:
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""
         document = json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2)
-        _write(sys.stdout, visible_json(document))
+        _write(self._out, visible_json(document))
+
+    def line(self, values: Mapping[str, Any]) -> None:
+        """One of the JSON documents of a command that tells several, each on a line."""
+        _write(self._out, visible_json(self.redact(json.dumps(values, ensure_ascii=False))))
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""
         if not self.quiet and not self.as_json:
-            _write(sys.stdout, fitted(self.redact(text), sys.stdout))
+            _write(self._out, fitted(self.redact(text), self._out))
 
     def verbatim(self, text: str) -> None:
         """A part of the result that is copied, so that no line of it may be broken; a pipe gets each character."""
         if not self.quiet and not self.as_json:
-            _write(sys.stdout, self.redact(text), exact=not sys.stdout.isatty())
+            _write(self._out, self.redact(text), exact=not self._out.isatty())
 
     def table(self, table: Table, *, none: str = "") -> None:
         """A table of the result, for people.
@@ -123,7 +142,7 @@ class Shell:
             self.result(none)
         elif not self.quiet and not self.as_json:
             clean = tuple(tuple(self.redact(cell) for cell in row) for row in table.rows)
-            render(replace(table, rows=clean), sys.stdout)
+            render(replace(table, rows=clean), self._out)
 
     def say(self, text: str) -> None:
         """A remark on stderr, unless --quiet or --json."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -12,7 +10,6 @@ from tidegate.cli.command import Exclude, Select, Streams, duration_of
 from tidegate.cli.commands.status import moment
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import count, seconds
-from tidegate.core.visible import visible_json
 
 if TYPE_CHECKING:
     from tidegate.engine.watch import WatchResult
@@ -57,8 +54,7 @@ def _tell(shell: Shell, turned: WatchResult) -> None:
             **outcome.to_dict(),
             **dict.fromkeys(("maintenance", "upkeep"), turned.upkeep.to_dict() if turned.upkeep else None),
         }
-        sys.stdout.write(visible_json(shell.redact(json.dumps(values, ensure_ascii=False))) + "\n")
-        sys.stdout.flush()
+        shell.line(values)
         return
     moved = f"{count(outcome.rows_inserted)} inserted, {count(outcome.rows_updated)} updated, "
     for name in ("deleted", "quarantined", "warned"):
