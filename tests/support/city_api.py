@@ -59,6 +59,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._whole(json.dumps(self.server.garages).encode())
         return self._page(params)
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
     def _fail(self, fault: Any) -> None:
         if fault == "cut":
             self.send_response(200)

@@ -137,8 +137,18 @@ class Request:
             endpoint["incremental"] = _plain(self.incremental)
         client: dict[str, Any] = {"base_url": self.place, "headers": dict(self.headers), "session": session}
         if self.auth is not None:
-            client["auth"] = _plain(self.auth)
+            client["auth"] = {**_plain(self.auth), **self._tokens()}
         return {"client": client, "resources": [{"name": "records", "endpoint": endpoint}]}
+
+    def _tokens(self) -> dict[str, Any]:
+        """What asks for the token of a login that needs one."""
+        from tidegate.sources._api.session import TokenSession  # noqa: PLC0415 - as above
+
+        url = (self.auth or {}).get("access_token_url")
+        if url is None:
+            return {}
+        scope = LoginScope(url=str(url), hosts=self.login_hosts, plain_http=self.plain_http)
+        return {"session": TokenSession(timeout=self.timeout.total_seconds(), retries=self.retries, logins=scope)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -321,11 +321,12 @@ def test_an_answer_that_does_not_end_is_given_up(api):
         asked(api, "single_page", timeout=timedelta(seconds=0.3))
 
 
-@pytest.mark.parametrize("wait", ["7200", "Wed, 01 Jan 2300 00:00:00 GMT", "9" * 5000])
-def test_an_api_that_asks_for_a_long_wait_gets_it_and_the_load_ends(api, wait):
+@pytest.mark.parametrize("retries", [0, 5])
+@pytest.mark.parametrize("wait", ["7200", "Wed, 01 Jan 2300 00:00:00 GMT", "9" * 5000], ids=["seconds", "date", "long"])
+def test_an_api_that_asks_for_a_long_wait_gets_it_and_the_load_ends(api, wait, retries):
     api.faults = [(429, {"Retry-After": wait}, b"")]
     with pytest.raises(SourceRefused, match="answered 429, and asks to be left alone for"):
-        asked(api, "single_page", retries=5)
+        asked(api, "single_page", retries=retries)
     assert len(api.asked) == 1
 
 
@@ -359,3 +360,28 @@ def test_an_error_about_a_cursor_holds_no_value_of_a_record(api, record, words):
     with pytest.raises(SourceError) as caught:
         asked(api, "single_page", incremental={**incremental, "lag": 60})
     assert "ada@" not in f"{caught.value} {caught.value.hint} {caught.value.context}"
+
+
+@pytest.mark.parametrize(
+    ("token", "error", "words"),
+    [
+        ((429, {"Retry-After": "86400"}, b""), SourceRefused, "asks to be left alone for 86400 seconds"),
+        ((401, {}, b'{"why": "ada@example.com"}'), SourceRefused, "answered 401 .* to a request for a token"),
+        ((200, {}, b'{"error": "ada@example.com"}'), SourceRefused, "to a request for a token, and gave none"),
+        ((307, {"Location": "http://127.0.0.1:9/token"}, b""), SourceRefused, "would get the login"),
+        ((503, {}, b""), SourceError, "answered 503 .* to a request for a token"),
+    ],
+    ids=str,
+)
+def test_who_gives_the_token_of_a_login_is_held_to_the_same(api, token, error, words):
+    auth = {"type": "oauth2_client_credentials", "access_token_url": f"{api.url}/token"}
+    auth |= {"client_id": "me", "client_secret": "s3cr3t"}
+    page = (200, {}, b'{"data": [{"id": 1}]}')
+    api.faults = [token, page]
+    with pytest.raises(error, match=words) as caught:
+        asked(api, "single_page", auth=auth)
+    assert "ada@" not in f"{caught.value} {caught.value.hint}"
+    assert api.asked == ["/token"]
+    api.faults = [(200, {}, b'{"access_token": "t0ken", "expires_in": 60}'), page]
+    assert asked(api, "single_page", auth=auth) == [1]
+    assert api.headers_seen[-1]["Authorization"] == "Bearer t0ken"

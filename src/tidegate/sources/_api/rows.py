@@ -369,7 +369,8 @@ def _cast(name: str, part: Any, wanted: pa.DataType) -> pa.Array:
         if pa.types.is_floating(wanted):
             one, other = "whole numbers too long for a double", "numbers with a fraction"
             raise _mixed(name, one, other, "decimal(38,6)") from error
-        raise _mixed(name, *sorted(map(str, (array.type, wanted))), "text") from error
+        one, other = sorted(map(str, (array.type, wanted)))
+        raise _mixed(name, one, other, "text") from error
 
 
 def like(table: pa.Table, before: pa.Schema | None) -> pa.Table:

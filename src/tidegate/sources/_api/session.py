@@ -53,13 +53,25 @@ class Patience(Retry):
         response = kwargs.get("response")
         wait = self.get_retry_after(response) if response is not None else None
         if wait and response is not None:
-            if wait > LONGEST_WAIT:
-                raise SourceRefused(
-                    f"the API answered {response.status}, and asks to be left alone for {wait:.0f} seconds",
-                    hint="Run again then; nothing was loaded. `http: {min_interval: …}` asks less often.",
-                )
+            _refuse_wait(response.status, wait)
             _log.info("the API answered %s: waiting for %.0f seconds, as it asks", response.status, wait)
         return made
+
+
+def _refuse_wait(status: int, wait: float) -> None:
+    if wait > LONGEST_WAIT:
+        raise SourceRefused(
+            f"the API answered {status}, and asks to be left alone for {wait:.0f} seconds",
+            hint="Run again then; nothing was loaded. `http: {min_interval: …}` asks less often.",
+        )
+
+
+def _busy(found: requests.Response, what: str) -> SourceUnavailable:
+    """Why there is no answer for now, after all attempts. Raises SourceRefused where the API asks for a long wait."""
+    after = found.headers.get("Retry-After")
+    if after is not None:
+        _refuse_wait(found.status_code, Patience(retry_after_max=LONGEST).parse_retry_after(after))
+    return SourceUnavailable(what, hint="Run again; nothing was loaded.")
 
 
 class ApiSession(requests.Session):
@@ -87,18 +99,7 @@ class ApiSession(requests.Session):
         logins: LoginScope | None = None,
     ) -> None:
         super().__init__()
-        again = Patience(
-            total=retries,
-            backoff_factor=0.5,
-            backoff_max=LONGEST_WAIT,
-            status_forcelist=BUSY,
-            allowed_methods=None,
-            respect_retry_after_header=True,
-            retry_after_max=LONGEST,
-            raise_on_status=False,
-        )
-        for scheme in ("http://", "https://"):
-            self.mount(scheme, HTTPAdapter(max_retries=again))
+        _repeat(self, retries)
         self._label = label
         # Of `$.data[*]` an empty list has no match, and is an answer all the same.
         self._path = compile_path(records.removesuffix("[*]")) if records else None
@@ -133,10 +134,7 @@ class ApiSession(requests.Session):
             self._receive(found)
         except requests.RequestException as error:
             if error.response is None:
-                raise SourceUnavailable(
-                    f"{without_logins(request.url or '')} did not answer completely: {_reason(error)}",
-                    hint="Run again; nothing was loaded. `http: {timeout: …, retries: …}` sets how long is tried.",
-                ) from None
+                raise _unavailable(request, error) from None
             found = error.response  # a hook of dlt's has looked at the status
         if found.status_code == 304 and self._validators is not None:
             raise NotModified
@@ -175,7 +173,7 @@ class ApiSession(requests.Session):
             return
         what = f"{without_logins(found.url)} answered {found.status_code} {found.reason}"
         if found.status_code in (*BUSY, NOT_READY):
-            raise SourceUnavailable(what, hint="Run again; nothing was loaded.")
+            raise _busy(found, what)
         hint = "Correct `url:`, `params:` or `auth:` under `source: {http: …}`."
         if found.status_code in (204, 404, 410):
             hint += f" If that means that there are no records, write `empty_status: [{found.status_code}]` there."
@@ -215,6 +213,76 @@ class ApiSession(requests.Session):
             self._validators["etag"] = found.headers["ETag"]
         if _is_past(found.headers.get("Last-Modified"), found.headers.get("Date")):
             self._validators["date"] = found.headers["Last-Modified"]
+
+
+class TokenSession(requests.Session):
+    """Asks for the token of an OAuth 2 login.
+
+    Args:
+        timeout: in seconds.
+        logins: where the login may be sent.
+    """
+
+    def __init__(self, *, timeout: float, retries: int, logins: LoginScope) -> None:
+        super().__init__()
+        _repeat(self, retries)
+        self._timeout = timeout
+        self._logins = logins
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        """The answer, which has a token.
+
+        Raises:
+            SourceUnavailable: no answer, or none for now, after all attempts.
+            SourceRefused: the login is refused, or would go to where it must not be sent.
+        """
+        self._logins.check(request.url or "")
+        try:
+            found = super().send(request, **{**kwargs, "timeout": self._timeout})
+        except requests.RequestException as error:
+            raise _unavailable(request, error) from None
+        if found.is_redirect:
+            return found
+        what = f"{without_logins(found.url)} answered {found.status_code} {found.reason} to a request for a token"
+        if found.status_code in BUSY:
+            raise _busy(found, what)
+        if found.status_code not in WHOLE or not _has_token(found):
+            raise SourceRefused(
+                what if found.status_code not in WHOLE else f"{what}, and gave none",
+                hint="Correct `auth:` under `source: {http: …}`.",
+            )
+        return found
+
+
+def _has_token(found: requests.Response) -> bool:
+    try:
+        document = found.json()
+    except ValueError:
+        return False
+    return isinstance(document, dict) and isinstance(document.get("access_token"), str)
+
+
+def _repeat(session: requests.Session, retries: int) -> None:
+    """Has requests repeated that failed or were refused for now."""
+    again = Patience(
+        total=retries,
+        backoff_factor=0.5,
+        backoff_max=LONGEST_WAIT,
+        status_forcelist=BUSY,
+        allowed_methods=None,
+        respect_retry_after_header=True,
+        retry_after_max=LONGEST,
+        raise_on_status=False,
+    )
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(max_retries=again))
+
+
+def _unavailable(request: requests.PreparedRequest, error: requests.RequestException) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"{without_logins(request.url or '')} did not answer completely: {_reason(error)}",
+        hint="Run again; nothing was loaded. `http: {timeout: …, retries: …}` sets how long is tried.",
+    )
 
 
 def _conditions(known: MutableMapping[str, str]) -> dict[str, str]:
