@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tidegate.core.schema import BIGINT, REAL, Column, Schema, Type, decimal
+from tidegate.core.schema import BIGINT, REAL, Column, Schema, Type, array, decimal
 from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.sources.shared.files.options import checked, rules_of
@@ -26,14 +26,14 @@ REFUSED = "refused"
 TWO = {"id": "bigint", "v": "text"}
 
 
-def spark_rows(spark, folder, path, form, options, schema: Schema):
+def spark_rows(spark, folder, path, form, options, schema: Schema, stated=None):
     """Sorted rows as the loading reader has them; REFUSED where it refuses."""
     store = folder_of(str(folder))
     try:
         checked(form, options)
         shapes = {path: shape_of(store, path, form, options, frozenset())}
         with translated("reading"):
-            rows = Reader(store=store, form=form, options=options).rows(spark, shapes, schema).toArrow()
+            rows = Reader(store=store, form=form, options=options, stated=stated).rows(spark, shapes, schema).toArrow()
     except ConfigError:
         raise
     except TidegateError as error:
@@ -43,9 +43,10 @@ def spark_rows(spark, folder, path, form, options, schema: Schema):
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 
-def reference_rows(folder, path, form, options, schema: Schema):
+def reference_rows(folder, path, form, options, schema: Schema, stated=None):
     """The same by the reader that verifies."""
-    rows = FileRows(store=folder_of(str(folder)), form=str(form), options=options, schema=schema)
+    store = folder_of(str(folder))
+    rows = FileRows(store=store, form=str(form), options=options, schema=schema, stated=stated)
     try:
         tables = list(rows.tables([path], schema.names))
     except TidegateError as error:
@@ -242,6 +243,46 @@ def test_what_a_type_is_inferred_from_is_what_it_takes_later(spark):
             assert shows(row["t"], kind, rules) in (takes, None), (row["t"], str(kind))
             if takes and kind in (BIGINT, decimal(38, 0)):
                 assert row[f"c{n}"] == row["t"].replace("-0", "0"), row["t"]
+
+
+KINDS_OF_JSON = {"n": "bigint", "b": "boolean", "f": "double"}
+OF_JSON = [
+    "-1",
+    "5.0",
+    "1e3",
+    '"1"',
+    '"01067"',
+    "true",
+    '"true"',
+    "null",
+    "[1]",
+    "{}",
+    '""',
+    "-0",
+    '"\\u0031"',
+    '"NaN"',
+]
+
+
+def test_what_has_quotes_in_json_is_never_inferred_to_be_a_number(tmp_path, spark):
+    """Lists have no second reader: what Spark takes of them is what is written there."""
+    differ = {}
+    for name, kind in KINDS_OF_JSON.items():
+        schema = schema_of({name: kind})
+        for number, value in enumerate(OF_JSON):
+            path = f"{name}{number}.json"
+            (tmp_path / path).write_text(f'{{"x": "1", "{name}": {value}}}\n')
+            one = spark_rows(spark, tmp_path, path, JSON, {}, schema, stated=frozenset())
+            other = reference_rows(tmp_path, path, JSON, {}, schema, stated=frozenset())
+            if one != other or (value.startswith('"') and one != REFUSED):
+                differ[kind, value] = (one, other)
+    assert differ == {}
+    lists = {"[1, 2]": [[1, 2]], "[]": [[]], "[null]": [[None]], "null": [None], "[5.0]": [[5]]}
+    for value, found in {**lists, '["1"]': None, '"[1]"': None, "[true]": None, "[1.5]": None, "1": None}.items():
+        (tmp_path / "list.json").write_text(f'{{"v": {value}}}\n')
+        schema = Schema(columns=(Column(name="v", type=array(BIGINT)),))
+        one = spark_rows(spark, tmp_path, "list.json", JSON, {}, schema, stated=frozenset())
+        assert one == (REFUSED if found is None else [(each,) for each in found]), value
 
 
 PATTERNS = {

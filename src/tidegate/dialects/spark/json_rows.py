@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.core.schema import Column
+from tidegate.core.schema import TEXT, Column, Kind, Type
 from tidegate.dialects.spark import LONG_STRINGS, Spark
-from tidegate.dialects.spark.json_text import BLANK, ESCAPE, cannot_be_kept, marked, one_document, unmarked
+from tidegate.dialects.spark.json_text import BLANK, ESCAPE, MARK, cannot_be_kept, marked, one_document, unmarked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,13 +21,14 @@ BOM = "\ufeff"
 STRICT = f"map('allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false', {LONG_STRINGS})"
 
 
-def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False) -> DataFrame:
+def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False, quotes: bool = False) -> DataFrame:
     """A row for each object.
 
     Args:
         documents: `text` and other columns.
         listed: a document may be an array of objects.
         keep_blank: a blank document is a row, too, with a problem.
+        quotes: rows tell what has quotes in the document, for `unquoted`.
 
     Rows: the other columns, `row` (of `ROW`, marked, see `field`) and `problem`, for people; NULL for none.
     """
@@ -48,12 +49,16 @@ def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False
     )
     if not listed:
         found = found.selectExpr(*others, "text", f"{problem} AS problem")
-        found = found.selectExpr(*others, "problem", f"if(problem IS NULL, {marked('text')}, NULL) AS text")
+        found = found.selectExpr(
+            *others, "problem", f"if(problem IS NULL, {marked('text', every=quotes)}, NULL) AS text"
+        )
         found = found.selectExpr(*others, "problem", f"from_json(text, '{ROW}', {STRICT}) AS row")
     else:
         whole = f"if({begins} = '[', text, concat('[', text, ']'))"
         found = found.selectExpr(*others, "text", f"{problem} AS problem")
-        found = found.selectExpr(*others, "problem", f"if(problem IS NULL, {marked(whole)}, NULL) AS text")
+        found = found.selectExpr(
+            *others, "problem", f"if(problem IS NULL, {marked(whole, every=quotes)}, NULL) AS text"
+        )
         rows = f"from_json(text, 'array<{ROW}>', {STRICT})"
         one = f"if(problem IS NULL, {rows}, array(CAST(NULL AS {ROW})))"
         found = found.selectExpr(*others, "problem", f"explode(coalesce({one}, array(CAST(NULL AS {ROW})))) AS row")
@@ -72,6 +77,28 @@ def checked(row: str, problem: str, failure: str) -> str:
 def field(row: str, column: Column) -> str:
     """The text of a field of a row, as the document has it."""
     return unmarked(f"{row}[{Spark().string(column.name)}]")
+
+
+def unquoted(row: str, column: Column) -> str:
+    """The text of a field that is a number or a boolean (or a list of them) in the document.
+
+    A field that is anything else has an empty text, which is no value of these types.
+    """
+    value = f"{row}[{Spark().string(column.name)}]"
+    if column.type.kind is not Kind.ARRAY:
+        text, is_one = f"substr({value}, 2)", _is_one(value, column.type)
+    else:
+        elements = f"from_json({value}, 'array<string>', map({LONG_STRINGS}))"
+        is_one = f"forall({elements}, y -> y IS NULL OR {_is_one('y', column.type.element or TEXT)})"
+        text = unmarked(value)
+    return f"CASE WHEN {value} IS NULL THEN NULL WHEN {is_one} THEN {text} ELSE '' END"
+
+
+def _is_one(value: str, kind: Type) -> str:
+    """Whether a marked value is a boolean, or a number."""
+    string = Spark().string
+    words = f"{value} IN ({string(f'{MARK}true')}, {string(f'{MARK}false')})"
+    return words if kind.kind is Kind.BOOLEAN else f"startswith({value}, {string(MARK)}) AND NOT {words}"
 
 
 def _openings(listed: bool) -> str:

@@ -16,17 +16,24 @@ BLANK = " \n\r\t"
 STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 # Also the zero with a sign, of which Spark's parser leaves the sign out.
 FRACTION = r"-?[0-9]++(?:[.][0-9]++(?:[eE][+-]?[0-9]++)?|[eE][+-]?[0-9]++)|-0(?![.eE0-9])"
+UNQUOTED = r"-?[0-9]++(?:[.][0-9]++)?+(?:[eE][+-]?[0-9]++)?+|true|false"
 
 
-def marked(text: str) -> str:
-    """The document with every number that has a point or an exponent as a marked string."""
+def marked(text: str, *, every: bool = False) -> str:
+    """The document with every number that has a point or an exponent as a marked string.
+
+    Args:
+        every: all numbers, true and false; then what has no mark has quotes in the document, or is null or nested.
+    """
     string = Spark().string
     # Strings and whole numbers are matched, too, so that nothing is found inside of them, and put back as they are.
-    pattern = string(f"(?s)({STRING}|[0-9]++(?![.eE0-9]))|({FRACTION})")
+    pattern = string(f"(?s)({STRING})|({UNQUOTED})" if every else f"(?s)({STRING}|[0-9]++(?![.eE0-9]))|({FRACTION})")
     open_, close = "\x01", "\x02"  # JSON allows neither in a document
     split = f"regexp_replace({text}, {pattern}, {string(f'$1{open_}$2{close}')})"
     kept = f"replace({split}, {string(open_ + close)}, '')"
     quoted = f"""replace(replace({kept}, {string(open_)}, {string('"' + MARK)}), {string(close)}, '"')"""
+    if every:
+        return quoted
     maybe = r"[-0-9][.eE][-+0-9]|-0"
     return f"CASE WHEN {text} RLIKE '{maybe}' THEN {quoted} ELSE {text} END"
 

@@ -235,8 +235,8 @@ class FilesProbe(FrameProbe, ListedFiles):
 
     @property
     def _stated(self) -> frozenset[str] | None:
-        """The columns of which a text becomes what is stated; None where no types are inferred from texts."""
-        return frozenset(self._types) if self._form is FileFormat.CSV else None
+        """The columns of which a text becomes what is stated; None where no types are inferred from values."""
+        return None if self._form in TYPED else frozenset(self._types)
 
     def _second(self, loads: Mapping[str, int] | None = None) -> Answers:
         """The reader that verifies: it shares nothing with Spark's but the files.

@@ -12,9 +12,25 @@ import pytest
 from pyarrow import orc, parquet
 
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, decimal
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    Schema,
+    decimal,
+)
 from tidegate.core.slices import Everything, Files
 from tidegate.errors import ConfigError, FileUnreadable
+from tidegate.sources.shared.files.lines import located
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import FileFormat
+from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.reference.patterns import parser
 from unit.sources.reference.files import answers, of, one
 
@@ -162,3 +178,37 @@ def test_folders_and_paths_are_columns(tmp_path):
     wanted = [(key, days[key], path) for key, path in zip(("1", "2", "3"), paths, strict=True)]
     assert found.fingerprint(Everything()) == of(*wanted)
     assert found.fingerprint(Files(paths=(paths[0], "gone.csv"))) == of(wanted[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "same", "other"),
+    [
+        (BIGINT, "[10115, 5.0, -1e3, null]", ['"01067"', '"1"', "true", "[1]", '""']),
+        (BOOLEAN, "[true, false, null]", ['"true"', '"1"', "0", "{}"]),
+        (DOUBLE, "[1.5, 1, -0]", ['"NaN"', '"1.5"', "false"]),
+        (decimal(20, 0), "[18446744073709551615]", ['"007"']),
+        (TEXT, '["01067", 1, 1.50, true, [1]]', []),
+    ],
+    ids=str,
+)
+def test_a_value_of_json_is_of_the_kind_that_its_quotes_tell(tmp_path, kind, same, other):
+    """A type that was inferred takes no value of which it would not have been; one that is stated does."""
+    schema = Schema(columns=(Column(name="v", type=kind),))
+    lines = "".join(f'{{"v": {json.dumps(each)}}}\n' for each in json.loads(same))
+    (tmp_path / "same.json").write_text(lines)
+    untyped = {"schema": schema, "form": "json", "stated": frozenset()}
+
+    def count(name: str, **how: object) -> int:
+        return sum(table.num_rows for table in answers(tmp_path, **{**untyped, **how}).rows.tables([name], ["v"]))
+
+    assert count("same.json") == len(json.loads(same))
+    for number, value in enumerate(other):
+        (tmp_path / f"{number}.json").write_text(f'{lines}{{"v": {value}}}\n')
+        with pytest.raises(FileUnreadable, match=r"'v'.*inferred") as refused:
+            count(f"{number}.json")
+        assert "`source: {columns: {v: text}}`" in refused.value.hint
+        reader = Reader(store=folder_of(str(tmp_path)), form=FileFormat.JSON, options={}, stated=frozenset())
+        found = located(refused.value, reader, f"{number}.json", schema)
+        assert f"{number}.json, line {len(json.loads(same)) + 1}: the value of column 'v'" in found.message
+    if kind == BIGINT:
+        assert count("1.json", stated=frozenset({"v"})) == 5

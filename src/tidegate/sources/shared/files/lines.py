@@ -15,7 +15,7 @@ from tidegate.sources.shared.files.csv_scan import records
 from tidegate.sources.shared.files.options import csv_of, rules_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, unpacked
-from tidegate.sources.shared.files.values import document, fits, shows
+from tidegate.sources.shared.files.values import document, fits, infers, shows
 
 BLANKS = "".join(map(chr, range(33)))
 """What Spark takes for blanks around a value."""
@@ -71,6 +71,7 @@ def _of_json(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tup
 
 
 def _of_lines(text: Iterable[str], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
+    rules = rules_of(reader.form, reader.options)
     for number, line in enumerate(text, 1):
         if not line.strip():
             continue
@@ -83,7 +84,11 @@ def _of_lines(text: Iterable[str], reader: Reader, schema: Schema) -> Iterator[t
             yield number, "", f", is not one JSON object: {reason}"
             continue
         for name, value in found.items():
-            if isinstance(value, str) and _unfit(name, value, reader, schema):
+            column = schema.find(name)
+            if column is None or value is None:
+                continue
+            unlike = reader.infers(column) and not infers(value, column.type)
+            if unlike or (isinstance(value, str) and fits(value, column.type, rules) is False):
                 yield number, name, _value(name, reader, schema)
 
 

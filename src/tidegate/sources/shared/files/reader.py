@@ -18,7 +18,7 @@ from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_
 from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
-from tidegate.sources.shared.files.types import GUESSED, castable, guessed, of_spark
+from tidegate.sources.shared.files.types import GUESSED, UNQUOTED, castable, guessed, of_spark
 from tidegate.spark.caching import uncached
 from tidegate.spark.file_failures import UNFIT, unfit
 from tidegate.storage import Store
@@ -65,8 +65,8 @@ class Reader:
         carrier: the column that gets each row's path; None for none.
         partitions: columns whose values stand in the folders' names, where a file has no column of that name.
         selection: the columns of which types are told.
-        stated: the columns whose types somebody has stated; the others take only texts of which their type is inferred.
-            None for all of them.
+        stated: the columns whose types somebody has stated; the others take only values of which their type would be
+            inferred. None for all of them.
     """
 
     store: Store
@@ -149,7 +149,8 @@ class Reader:
         spark = Spark()
         listed = shape.listed or self._whole
         lines = uncached(session).format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
-        rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
+        lines = lines.selectExpr("value AS text", f"{self._path()} AS path")
+        rows = json_rows.read(lines, listed=listed, quotes=any(map(self.infers, schema)))
         rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
         texts = {column.name: self._of_document(column) for column in schema if column.name != self.carrier}
         return self._laid_out(rows, texts, "path", schema).selectExpr(
@@ -161,7 +162,7 @@ class Reader:
 
     def _of_document(self, column: Column) -> str:
         """The text of a field; that of the folder where a document has no field of that name."""
-        text = json_rows.field("row", column)
+        text = (json_rows.unquoted if self.infers(column) else json_rows.field)("row", column)
         if column.name not in self.partitions:
             return text
         return f"if(map_contains_key(row, {Spark().string(column.name)}), {text}, {self._partition(column, 'path')})"
@@ -192,7 +193,8 @@ class Reader:
     def _converted(self, text: str, column: Column, path: str) -> str:
         """The value of a text; one that does not fit the column's type ends the query."""
         infers = self.infers(column)
-        value = inferred(text, column.type, self.rules) if infers else exact(text, column.type, self.rules)
+        convert = inferred if infers and self.form is FileFormat.CSV else exact  # JSON tells texts by their quotes
+        value = convert(text, column.type, self.rules)
         if value == text:
             return text
         kind, reason = column.type.spark, Spark().string(_named(column.type))
@@ -202,7 +204,11 @@ class Reader:
 
     def infers(self, column: Column) -> bool:
         """Whether values of other loads or files alone say which type the column has."""
-        return self.stated is not None and column.name not in self.stated and column.type in GUESSED
+        if self.stated is None or column.name in self.stated:
+            return False
+        if self.form is FileFormat.JSON:
+            return (column.type.element or column.type).kind in UNQUOTED
+        return column.type in GUESSED
 
     def _text(self, sql: str) -> str:
         """The text of a value of CSV as the file has it; NULL for the text that stands for it."""

@@ -180,6 +180,8 @@ GUESSES = (
 )
 """What a column of texts is whose values are all of these kinds, see `dialects.spark.exact_text.kind_of`."""
 GUESSED = frozenset(kind for _, kind in GUESSES)
+UNQUOTED = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
+"""Of JSON: what is inferred of values without quotes."""
 
 
 def guessed(kinds: Iterable[str]) -> Type:

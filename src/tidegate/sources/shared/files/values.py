@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from itertools import pairwise
 from typing import Any
 
-from tidegate.core.schema import Kind, Type
+from tidegate.core.schema import TEXT, Kind, Type
 from tidegate.dialects.spark.exact_text import (
     ANY_DIGITS,
     CLOCK,
@@ -163,8 +163,21 @@ def _is_time(text: str, rules: TextRules, zone: str) -> bool:
     return hour < 24 and minute < 60 and second < 60
 
 
+class Number(str):
+    """A number of a document, as it stands there."""
+
+    __slots__ = ()
+
+
+def infers(value: object, kind: Type) -> bool:
+    """Whether the type would be inferred of such a value of a document: a text is neither number nor boolean."""
+    if kind.kind is Kind.ARRAY:
+        return isinstance(value, list) and all(each is None or infers(each, kind.element or TEXT) for each in value)
+    return isinstance(value, bool if kind.kind is Kind.BOOLEAN else Number)
+
+
 def document(line: str) -> dict[str, Any]:
-    """The object of a line, each number as it stands there. Raises ValueError."""
+    """The object of a line. Raises ValueError."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if any(one == other for one, other in pairwise(sorted(name for name, _ in pairs))):
@@ -175,7 +188,7 @@ def document(line: str) -> dict[str, Any]:
         raise ValueError(f"{word} is not JSON")
 
     def parsed() -> object:
-        return json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
+        return json.loads(line, parse_float=Number, parse_int=Number, parse_constant=never, object_pairs_hook=once)
 
     found = deep(parsed)
     if not isinstance(found, dict):

@@ -16,10 +16,10 @@ from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidegate.core.schema import Column
+from tidegate.core.schema import Column, Kind
 from tidegate.errors import ConfigError
 from tidegate.sources.shared.deep import deep
-from tidegate.sources.shared.reference.values import TextRules, ValueRefused, of_texts
+from tidegate.sources.shared.reference.values import NUMBERS, UNLIKE, TextRules, ValueRefused, of_texts
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 ROWS = 8_192
@@ -109,7 +109,12 @@ def document(text: str) -> dict[str, Any]:
 
 
 def batches(
-    opened: Opener, columns: Sequence[Column], options: Mapping[str, str], lacking: Mapping[str, str | None]
+    opened: Opener,
+    columns: Sequence[Column],
+    options: Mapping[str, str],
+    lacking: Mapping[str, str | None],
+    *,
+    stated: frozenset[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The values of these columns as Arrow arrays by name.
 
@@ -117,6 +122,8 @@ def batches(
 
     Args:
         lacking: texts of columns for documents that do not have them; others are NULL there.
+        stated: the columns whose types somebody has stated; in the others a text is neither a number nor a boolean.
+            None for all of them.
     """
     checked(options)
     rules = TextRules.of(options, base64=True)
@@ -126,18 +133,31 @@ def batches(
         rows = [_row(text, columns, lacking) for text in some]
         made = {"": pa.nulls(len(rows))}
         for number, column in enumerate(columns):
+            if stated is not None and column.name not in stated:
+                _refuse_unlike(column, (row[number] for row in rows))
             try:
-                values = pa.array([row[number] for row in rows], pa.string())
+                values = pa.array([_text(row[number]) for row in rows], pa.string())
                 made[column.name] = of_texts(values, column.type, rules)
             except (ValueError, ArithmeticError, LookupError) as error:
                 raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
         yield made
 
 
-def _row(text: str, columns: Sequence[Column], lacking: Mapping[str, str | None]) -> list[str | None]:
-    """The text of each column, as the document has it."""
+def _row(text: str, columns: Sequence[Column], lacking: Mapping[str, str | None]) -> list[Any]:
+    """The value of each column, as the document has it; of what is nested its text."""
     fields = document(text)
-    return deep(lambda: [_text(fields.get(column.name, lacking.get(column.name))) for column in columns])
+    values = [fields.get(column.name, lacking.get(column.name)) for column in columns]
+    return deep(lambda: [_text(each) if isinstance(each, dict | list) else each for each in values])
+
+
+def _refuse_unlike(column: Column, values: Iterator[Any]) -> None:
+    """Raises ValueRefused for a value of which the column's type would not have been inferred."""
+    wanted = bool if column.type.kind is Kind.BOOLEAN else Number if column.type.kind in NUMBERS else object
+    if not all(value is None or isinstance(value, wanted) for value in values):
+        raise ValueRefused(
+            f"column {column.name!r} has a value that is not written as a {column.type}, and that type was inferred",
+            hint=UNLIKE.format(name=column.name),
+        )
 
 
 def _text(value: Any) -> str | None:

@@ -21,7 +21,15 @@ from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.schema import Column, Schema
 from tidegate.errors import FileUnreadable, TidegateError
 from tidegate.sources.shared.reference import delimited, documents, typed
-from tidegate.sources.shared.reference.values import TextRules, ValueRefused, arrow_type, of_arrow, of_texts, of_untyped
+from tidegate.sources.shared.reference.values import (
+    UNLIKE,
+    TextRules,
+    ValueRefused,
+    arrow_type,
+    of_arrow,
+    of_texts,
+    of_untyped,
+)
 from tidegate.storage import Store
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -47,7 +55,7 @@ class FileRows:
         carrier: the column that holds each row's path; None for none.
         partitions: columns whose values are in the folders' names, where a file has no column of that name.
         loads: the number of the load that read each file, which is the column `LOADED`.
-        stated: the columns of CSV whose types somebody has stated, see `of_untyped`; None for all of them.
+        stated: the columns of CSV and JSON whose types somebody has stated, see `of_untyped`; None for all of them.
     """
 
     store: Store
@@ -105,7 +113,8 @@ class FileRows:
             case "csv":
                 yield from self._delimited(path, wanted)
             case "json":
-                for documented in documents.batches(lambda: self.opened(path), wanted, self._options, folders):
+                read = documents.batches(lambda: self.opened(path), wanted, self._options, folders, stated=self.stated)
+                for documented in read:
                     yield len(documented[""]), documented
             case form:
                 names = frozenset(column.name for column in wanted)
@@ -172,8 +181,7 @@ def _converted(convert: Callable[..., Any], values: Any, column: Column, rules: 
             raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
         raise ValueRefused(
             f"column {column.name!r} has a value that is not written as a {column.type}, and that type was inferred",
-            hint=f"State the column's type: `source: {{columns: {{{column.name}: text}}}}` keeps every value as it is "
-            "written, any other type reads it by the rules in docs/sources/files.md.",
+            hint=UNLIKE.format(name=column.name),
         ) from error
 
 

@@ -55,6 +55,13 @@ SHOWN = {
 """The texts that show a column to be of a type, where the type takes others, too."""
 
 
+UNLIKE = (
+    "State the column's type: `source: {{columns: {{{name}: text}}}}` keeps every value as it is written, any other "
+    "type reads it by the rules in docs/sources/files.md."
+)
+"""What helps where an inferred type would change a value."""
+
+
 class ValueRefused(ValueError):
     """A column has a value that its type does not hold; the message names no value.
 
