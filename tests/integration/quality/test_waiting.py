@@ -1,12 +1,15 @@
 """Which rows still wait, for many random histories at once, against a model in plain Python."""
 
 import random
+import struct
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import pytest
 
 from tidegate.core.batch import Fence
-from tidegate.core.schema import INT, Column, Schema
+from tidegate.core.quarantine import FIELDS
+from tidegate.core.schema import BIGINT, DOUBLE, INT, REAL, TEXT, Column, Schema, array, decimal
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.spark import dataframe_ops, quarantined_rows, validation
 from tidegate.spark.latest_events import APPLIED, KNOWN
@@ -52,6 +55,27 @@ def unpacked(spark, rows):
 def waits(rows):
     found = rows.where(validation.WAITS).select(f"{validation.META}load", "id", "cursor", "name").collect()
     return sorted((tuple(row) for row in found), key=str)
+
+
+def test_a_row_waits_as_what_it_is_also_where_its_columns_are_widened_meanwhile(spark):
+    def read(columns, packed):
+        """What Spark makes of packed rows, by the types that their columns have now."""
+        found = row_text(columns)
+        texts = spark.createDataFrame([(text,) for text in packed], "row string")
+        parsed = texts.selectExpr(f"{found.parse} AS {FIELDS}")
+        return [tuple(row) for row in parsed.selectExpr(*found.values).collect()]
+
+    def of(*kinds):
+        return Schema(columns=tuple(Column(name=f"c{n}", type=kind) for n, kind in enumerate(kinds)))
+
+    narrow = of(INT, REAL, decimal(4, 2), array(REAL), TEXT)
+    floats = [struct.unpack("f", struct.pack("f", each))[0] for each in (2.2, -0.0, 1e-45, 3.4028234e38, 16777217)]
+    rows = [(n, each, Decimal("1.50"), [each, None], "2.2") for n, each in enumerate(floats)]
+    rows.append((None, None, None, None, None))
+    frame = spark.createDataFrame(rows, ", ".join(f"{each.name} {each.type.spark}" for each in narrow))
+    packed = [row[0] for row in frame.selectExpr(row_text(narrow).pack).collect()]
+    assert read(narrow, packed) == rows
+    assert read(of(BIGINT, DOUBLE, decimal(9, 2), array(DOUBLE), TEXT), packed) == rows
 
 
 @pytest.mark.parametrize("order", [(), ("cursor",), ("cursor", "name")])

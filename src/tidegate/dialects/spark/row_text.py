@@ -1,6 +1,7 @@
 """Spark expressions that store a whole row as one text, from which the same row can be restored.
 
-Used for quarantined rows. Keeps every digit, and distinguishes an empty string from NULL.
+Used for quarantined rows. Keeps every digit, and distinguishes an empty string from NULL. A column may have been
+widened since: a text is the same value of the wider type.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def _text(value: str, column: Column) -> str:
     stored = column.type.stored
     if stored.kind is Kind.ARRAY and stored.element is not None:
         return f"transform({value}, x -> {_text('x', Column(name=column.name, type=stored.element))})"
-    # Spark's text of a float is the shortest that reads back as the same number.
-    return f"CAST({value} AS string)" if stored.kind is Kind.FLOAT else Spark().text(value, column)
+    # Spark's text is the shortest that reads back as the same double; that of a float would be another double.
+    return f"CAST(CAST({value} AS double) AS string)" if stored.kind is Kind.FLOAT else Spark().text(value, column)
 
 
 def _value(text: str, column: Column) -> str:
