@@ -9,7 +9,7 @@ import json
 import math
 import re
 import struct
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation, localcontext
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from tidegate.dialects.spark.exact_text import (
     CLOCK,
     DAY,
     FALSE,
+    FARTHEST,
     LONGEST_DOUBLE,
     MICROS,
     NUMBER,
@@ -48,13 +49,14 @@ def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901,
         case Kind.DATE:
             return None if rules.date_format else re.fullmatch(DAY, text) is not None and _is_day(text)
         case Kind.TIMESTAMP:
-            return None if rules.timestamp_ntz_format else _is_time(text, rules, "")
+            return None if rules.timestamp_ntz_format else _moment(text, rules, "") is not None
         case Kind.TIMESTAMPTZ:
             if rules.timestamp_format or rules.zone != "UTC":
                 return None
-            return _is_time(text, rules, f"{OFFSET}?")
+            return _moment(text, rules, f"{OFFSET}?") is not None
         case Kind.TIME:
-            return _is_time(f"2000-01-01 {text}", rules, "")
+            found = _moment(f"2000-01-01 {text}", rules, "")
+            return found is not None and found.date() == date(2000, 1, 1)
         case Kind.UUID:
             return re.fullmatch(UUID, text) is not None
         case Kind.TEXT | Kind.JSON | Kind.RESCUED:
@@ -152,15 +154,30 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _is_time(text: str, rules: TextRules, zone: str) -> bool:
+def _moment(text: str, rules: TextRules, zone: str) -> datetime | None:
+    """The moment, in UTC where there is a zone; None for none of the years 1 to 9999, as it stands there or moved."""
     digits = ANY_DIGITS if rules.rounds else MICROS
-    found = re.fullmatch(f"({DAY})([T ]({CLOCK % digits}){zone})?", text)
-    if not found or not _is_day(found[1]):
-        return False
-    if not found[3]:
-        return True
-    hour, minute, second = ([*map(int, found[3].partition(".")[0].split(":")), 0])[:3]
-    return hour < 24 and minute < 60 and second < 60
+    found = re.fullmatch(f"(?P<day>{DAY})([T ](?P<clock>{CLOCK % digits})(?P<zone>{zone}))?", text)
+    if not found:
+        return None
+    clock, _, fraction = (found["clock"] or "0:00").partition(".")
+    above = int(rules.rounds and fraction[6:7] >= "5")
+    try:
+        wall = datetime(*map(int, found["day"].split("-")), *map(int, clock.split(":")))  # type: ignore[arg-type]  # noqa: DTZ001 - the zone follows
+        return wall + timedelta(microseconds=int(fraction[:6].ljust(6, "0")) + above) - _offset(found["zone"] or "")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _offset(zone: str) -> timedelta:
+    """By how much a zone differs from UTC. Raises ValueError for more than any does."""
+    if not (digits := re.sub("[^0-9]", "", zone)):
+        return timedelta()
+    hours, minutes, seconds = (int(digits[at : at + 2] or 0) for at in (0, 2, 4))
+    away = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if away > timedelta(seconds=FARTHEST):
+        raise ValueError("a zone that is too far from UTC")
+    return -away if "-" in zone else away
 
 
 class Number(str):
