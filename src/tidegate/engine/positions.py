@@ -237,7 +237,9 @@ def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
     position = column_names.as_loaded_last(position, table, context)
     refuse_repeats(stream, context, table, position.state)
     state = stream.strategy.unclaimed(position.state)
-    return _stamp(stream, context, state, position.loaded_through, reason=reason)
+    _stamp(stream, context, state, position.loaded_through, reason=reason)
+    context.registry.set_files_back(stream.uid, position)
+    return show(stream, context)
 
 
 def _register(stream: Stream, context: RunContext) -> None:

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from tidegate.core.changes import Action
 from tidegate.core.manifest import File, Manifest
+from tidegate.core.position import Position
 from tidegate.core.position_state import names_files
 from tidegate.registry import streams
-from tidegate.registry.tables import files
+from tidegate.registry.tables import files, plans
 
 
 def manifest(connection: Connection, uid: str) -> Manifest:
@@ -45,6 +46,36 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
         if stored.files:
             connection.execute(delete(files).where(files.c.object_id == object_id))
         return
+    _exchange(connection, object_id, stored, _after(stored, plan), now)
+
+
+def set_back(connection: Connection, object_id: int, position: Position, now: datetime) -> None:
+    """The files of a position that the stream had before, as the plans of the loads up to it name them.
+
+    Where they do not tell what this position vouches for, nothing changes: what is kept may be of another position.
+    """
+    if not names_files(position.state):
+        return
+    stored, found = _stored(connection, object_id), Manifest()
+    loads: list[Mapping[str, Any]] = []
+    at: Position | None = position
+    while at is not None:
+        of_load = (plans.c.object_id == object_id) & (plans.c.load_id == at.load_id)
+        plan = connection.scalar(select(plans.c.plan).where(of_load))
+        if plan is None:  # a position that no load made, as of an adopted table
+            found = Manifest.of(file for file in stored.files.values() if file.loaded <= at.sequence)
+            break
+        loads.append(plan)
+        at = Position.from_values(plan["since"]) if plan["since"] else None
+    for plan in reversed(loads):
+        found = _after(found, plan)
+    if found.vouched(position.state):
+        _exchange(connection, object_id, stored, found, now)
+
+
+def _after(before: Manifest, plan: Mapping[str, Any]) -> Manifest:
+    """The files once that load is published; nothing where its position vouches for no way to get there."""
+    changes = plan["changes"]
     parts = [part for part in changes.get("parts") or () if part.get("file")]
     read = [
         File(**{**part["file"], "stamp": part["file"].get("stamp") or None})
@@ -53,10 +84,8 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
     ]
     deleted = [part["file"]["path"] for part in parts if part["action"] == Action.DELETE]
     # What was kept before counts only if the load went on from it.
-    ways = (stored.loaded(read, deleted), Manifest.of(read))
-    _exchange(
-        connection, object_id, stored, next((way for way in ways if way.vouched(changes["state"])), Manifest()), now
-    )
+    ways = (before.loaded(read, deleted), Manifest.of(read))
+    return next((way for way in ways if way.vouched(changes["state"])), Manifest())
 
 
 def _exchange(connection: Connection, object_id: int, stored: Manifest, wanted: Manifest, now: datetime) -> None:

@@ -188,6 +188,8 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(unverified))
     _append(connection, object_id, position, evidence, stamp.at)
     intervals.moved(connection, object_id, position.loaded_through if position else None, stamp.at)
+    if position is not None:
+        files.set_back(connection, object_id, position, stamp.at)
     _log(connection, object_id, (known, asked), stamp, reason)
 
 

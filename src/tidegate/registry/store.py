@@ -181,6 +181,11 @@ class Registry(RegistryReader):
         with self._database.write() as connection:
             files.keep(connection, uid, found, self._clock())
 
+    def set_files_back(self, uid: str, position: Position) -> None:
+        """The stream's files are those of this earlier position, where the loads up to it tell them."""
+        with self._database.write() as connection:
+            files.set_back(connection, streams.lock(connection, uid), position, self._clock())
+
     def stamp_files(self, uid: str, found: Iterable[File]) -> None:
         """Until when the hash of these files, which are as they were, holds without reading them."""
         with self._database.write() as connection:

@@ -164,6 +164,40 @@ def test_a_load_of_files_leaves_what_its_position_vouches_for(registry):
     assert registry.manifest(UID) == Manifest()
 
 
+def test_files_go_back_with_the_position(registry):
+    """As they were then: also those that a later load read again or whose rows it removed, and each with its load."""
+
+    def back(position):
+        registry.set_position(UID, position, snapshot="77", table_uuid="t-1", reason="rollback")
+        return registry.manifest(UID)
+
+    def numbered(**loads):
+        return Manifest.of(replace(listed(**{name: name}).files[name], loaded=at) for name, at in loads.items())
+
+    first = publish(registry, of_files(numbered(a=1, b=1), read="ab"))
+    second = publish(registry, of_files(numbered(a=1, b=1, c=2), since=first, read="c"))
+    third = publish(registry, of_files(numbered(a=3, c=2), since=second, read="a", gone="b"))
+    assert back(second) == numbered(a=1, b=1, c=2)
+    other = publish(registry, of_files(numbered(a=1, b=1, c=2, d=3), since=second, read="d"))
+    last = publish(registry, of_files(numbered(a=1, b=1, c=4, d=3), since=other, read="c"))
+    assert back(third) == numbered(a=3, c=2)
+    assert back(other) == numbered(a=1, b=1, c=2, d=3)
+    assert back(last) == numbered(a=1, b=1, c=4, d=3)
+    assert back(first) == numbered(a=1, b=1)
+    registry.set_files_back(UID, third)
+    assert registry.manifest(UID) == numbered(a=3, c=2)
+    # An adopted table has no load that names its files.
+    adopted = replace(first, load_id="1" * 32)
+    registry.set_position(UID, adopted, snapshot="77", table_uuid="t-1", reason="adopt")
+    registry.keep_manifest(UID, numbered(a=1, b=1))
+    publish(registry, of_files(numbered(a=1, b=1, c=2), since=adopted, read="c"))
+    assert back(adopted) == numbered(a=1, b=1)
+    # What nothing tells is left as it is, and not believed.
+    unknown = replace(last, load_id="0" * 32, state=listed(z="9").voucher())
+    assert back(unknown) == numbered(a=1, b=1)
+    assert not registry.manifest(UID).vouched(unknown.state)
+
+
 def test_files_that_no_way_vouches_for_are_not_kept(registry):
     position = publish(registry, of_files(listed(a="1"), read="a"))
     publish(registry, replace(of_files(listed(a="1", b="2", z="9"), since=position, read="b")))
