@@ -15,6 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import takewhile
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, WithJsonSchema
@@ -328,8 +329,12 @@ def _explain(error: ValidationError, node: Node) -> ConfigError:
     found = error.errors(include_url=False, include_context=True)
     texts = list(dict.fromkeys(_sentence(item, node) for item in found))
     texts = [text for text in texts if not any(other != text and other.endswith(text) for other in texts)]
-    mark = node.at(found[0]["loc"]).mark if len(found) == 1 else node.mark
-    return mark.error(" or ".join(texts))
+    # Of a value that may be of several types, each of them has an error of its own below that value's place.
+    common = takewhile(lambda steps: len(set(steps)) == 1, zip(*(item["loc"] for item in found), strict=False))
+    wrong = node.at(steps[0] for steps in common)
+    if wrong.value is None and any(item["type"] == "string_type" for item in found):
+        texts = ["is null; put a text in quotes"]
+    return wrong.mark.error(" or ".join(texts))
 
 
 def _sentence(item: Mapping[str, Any], node: Node) -> str:

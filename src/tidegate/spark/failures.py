@@ -47,7 +47,8 @@ _KAFKA = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|BrokerNotAvailable|CoordinatorNotAvailable)"
     r"|Cannot fetch (?:record for )?offsets? .{0,200} in \d+ milliseconds"
 )
-_DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
+# Not the values of that package, which Spark's readers of files use, too.
+_DRIVER = re.compile(r"java\.sql\.(?!Timestamp\b|Date\b|Time\b)|PSQLException|SQLITE_|SQLiteException|SQLException")
 _DIED = re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
 # What py4j raises where the JVM died while it answered, and also where it has no answer: an argument that Java refuses.
 _NO_ANSWER = re.compile(r"^Py4JError\b", re.MULTILINE)

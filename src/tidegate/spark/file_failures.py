@@ -36,7 +36,7 @@ def of_files(text: str) -> TidegateError | None:
             return unlike(found["file"], found["column"], found["inferred"])
         return unfit(found["file"], found["column"], found["reason"])
     file = _FILE.search(text)
-    if file or _ROW.search(text):
+    if file or _ROW.search(text) or _NANOSECONDS in text:
         return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
     return None
 
@@ -89,8 +89,12 @@ def _unreadable(name: str, text: str) -> TidegateError:
             hint="Correct or complete the file, or declare the types under `source: {columns: …}`, then run again.",
             file=name,
         )
+    if _NANOSECONDS in text:
+        return FileUnreadable(
+            f"{name} has a timestamp within the last second before 1970, which Spark cannot read in ORC",
+            hint="Write the file as Parquet, or leave the column out: `source: {exclude: […]}`.",
+            file=name,
+        )
     reason = _REASON.search(text)
     why = f": {reason[1].strip()}" if reason else ""
-    if _NANOSECONDS in text:
-        why = ": Spark cannot read an ORC timestamp within the last second before 1970"
     return FileUnreadable(f"{name} is truncated, damaged or not of its format{why}", file=name)

@@ -1,5 +1,6 @@
 """A class is its own options."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -32,6 +33,7 @@ class Thing:
     colour: Colour = Colour.RED
     other: Colour | None = None
     count: int | None = None
+    words: Mapping[str, str | int | bool] = field(default_factory=dict)
     connection: Connection | None = None
     note: str = field(default="", metadata={"given": True})
 
@@ -80,6 +82,9 @@ def test_what_the_program_gives_wins_and_is_not_validated():
         ({"name": "a", "lookback": ["1h", "x"]}, "thing.lookback: 'x' must be a duration: a number"),
         ({"name": "a", "columns": ["a", 2]}, "thing.columns.1: should be a valid string"),
         ({"name": "a", "count": "x"}, "thing.count: should be a valid integer"),
+        ({"name": None}, "thing.name: is null; put a text in quotes"),
+        ({"name": "a", "words": {"nullValue": None}}, "thing.words.nullValue: is null; put a text in quotes"),
+        ({"name": "a", "words": {"sep": ["x"]}}, "thing.words.sep: should be a valid string or should be"),
         ({"name": "a", "count": 13}, "thing: count should not be 13"),
     ],
 )
@@ -109,6 +114,7 @@ def test_the_schema_comes_from_the_same_fields():
         "colour",
         "other",
         "count",
+        "words",
         "connection",
     }
     assert schema["properties"]["lag"]["pattern"]

@@ -52,6 +52,13 @@ def test_each_file_has_its_own_column_or_its_folder_s(tmp_path):
     assert asked(tmp_path, include=("day",)) == ({"day": "string"}, of(*((day,) for _, day in rows)))
 
 
+def test_what_is_no_code_in_a_folder_s_name_stands_for_itself(tmp_path):
+    names = {"50%": "50%", "%zz": "%zz", "a%20b": "a b", "a%20b%": "a%20b%", "%": "%", "%2": "%2", "x+%2B": "x++"}
+    for number, name in enumerate(names):
+        table(tmp_path, f"rate={name}/{number}", id=[number])
+    assert asked(tmp_path)[1] == of(*((str(number), text) for number, text in enumerate(names.values())))
+
+
 def test_a_file_whose_rows_all_have_the_column_leaves_the_folder_out(tmp_path):
     table(tmp_path, "day=2024-01-01/a", day=pa.array([0], pa.date32()), id=[1])
     assert asked(tmp_path) == ({"day": "date", "id": "bigint"}, of(("1970-01-01", "1")))

@@ -12,6 +12,7 @@ from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
     EnvironmentMissing,
+    FileUnreadable,
     SchemaRefused,
     SourceError,
     SourceUnavailable,
@@ -35,6 +36,9 @@ DRIVER = "org.duckdb.DuckDBDriver"
         ('Job aborted due to stage failure: PSQLException: ERROR: snapshot "3-1B-1" does not exist', SourceUnavailable),
         ("Job aborted due to stage failure: PSQLException: ERROR: division of 'secret-value' by zero", SourceError),
         ("Job aborted due to stage failure: ERROR: canceling statement due to lock timeout", SourceUnavailable),
+        ("in stage 3: java.sql.SQLRecoverableException: gone\n\tat java.sql/java.sql.DriverManager", SourceUnavailable),
+        ("in stage 3: RuntimeException: x\n\tat java.sql/java.sql.Timestamp.valueOf(Timestamp.java:1)", WriteError),
+        ("in stage 3: RuntimeException: x\n\tat java.sql/java.sql.Date.valueOf(Date.java:1)", WriteError),
         ("in stage 3: org.apache.kafka.common.errors.TimeoutException: offsets of t-0", SourceUnavailable),
         ("SparkConnectGrpcException: status = StatusCode.UNAVAILABLE, refused", SparkLost),
         ("[INVALID_HANDLE.SESSION_CHANGED] The handle 'x' is invalid", SparkLost),
@@ -50,6 +54,15 @@ def test_each_failure_has_its_error_and_no_text_of_spark(text: str, kind: type[T
     assert type(found) is kind
     assert found.message.endswith("while writing to lake.a.b")
     assert "secret-value" not in found.message + found.hint
+
+
+def test_a_time_that_spark_cannot_read_in_orc_is_the_file_s_and_no_lost_connection() -> None:
+    stack = "in stage 3.0: java.lang.IllegalArgumentException: nanos > 999999999 or < 0\n\tat java.sql/java.sql."
+    for said in ("Encountered error while reading file file:///in/1.orc. ", ""):
+        found = translate(RuntimeError(f"{said}{stack}Timestamp.setNanos(Timestamp.java:336)"), "writing to lake.a.b")
+        assert isinstance(found, FileUnreadable)
+        assert f"{'1.orc' if said else 'a file'} has a timestamp within the last second before 1970" in found.message
+        assert "exclude" in found.hint
 
 
 def test_an_error_within_the_client_of_a_catalog_is_the_catalogs_whatever_spark_makes_of_it() -> None:

@@ -50,6 +50,7 @@ OWN = frozenset(name.lower() for name in STRICT) | {
 }
 """Options of Spark's readers that this file decides."""
 LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
+NO_CODE = "%(?![0-9A-Fa-f]{2})"
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 PATH = "_path"
 NONE = "_none"
@@ -296,7 +297,8 @@ class Reader:
         spark = Spark()
         pattern = rf"(?:^|/)\Q{column.name}\E=([^/]*)/"
         text = f"regexp_extract({path}, {spark.string(pattern)}, 1)"
-        value = f"url_decode(replace({text}, '+', '%2B'))"
+        # Hive and Spark write some characters by their codes; what is no code stands for itself.
+        value = f"if({text} RLIKE '{NO_CODE}', {text}, url_decode(replace({text}, '+', '%2B')))"
         return f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
 
 

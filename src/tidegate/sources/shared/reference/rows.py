@@ -32,6 +32,7 @@ from tidegate.sources.shared.reference.values import (
 )
 from tidegate.storage import Store
 
+CODED = re.compile("(?:[^%]|%[0-9A-Fa-f]{2})*")
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 UNPACKED: Mapping[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
@@ -187,5 +188,7 @@ def _converted(convert: Callable[..., Any], values: Any, column: Column, rules: 
 
 def _of_folder(path: str, name: str) -> str | None:
     found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
-    value = unquote(found[1]) if found else ""
+    text = found[1] if found else ""
+    # One `%` that begins no code, and the name is none that Hive or Spark has written.
+    value = unquote(text) if CODED.fullmatch(text) else text
     return None if value in ("", NO_PARTITION) else value
