@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,8 +71,11 @@ def test_rows_that_spark_loses_are_missed_in_every_format(workspace, landing, sp
         streams[form] = keyed(f"{landing.name}/{form}", table=form, source=source, verify="counts")
     workspace.write(streams)
     wrong(where="id <> 2")
-    codes = {each.stream: each.error and each.error.code for each in workspace.run(spark=spark).streams}
-    assert codes == dict.fromkeys(FORMATS, "verify_failed")
+    errors = {each.stream: each.error for each in workspace.run(spark=spark).streams}
+    assert {form: error and error.code for form, error in errors.items()} == dict.fromkeys(FORMATS, "verify_failed")
+    for form, error in errors.items():
+        assert re.search(rf"Spark reads 2 rows from \S+\.{form}, and the reader that verifies reads 3", error.message)
+        assert "report" in error.hint
 
 
 def test_loads_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monkeypatch, wrong):
@@ -82,6 +86,7 @@ def test_loads_verify_and_repair_ask_the_second_reader(workspace, landing, spark
         workspace.write({"t": keyed(f"{landing.name}/*.csv", verify=level)})
         error = run(workspace, "t", spark).error
         assert (error and error.code) == (None if level == "none" else "verify_failed"), level
+        assert error is None or "Spark reads 3 rows from a.csv, and the reader that verifies reads 4" in error.message
         assert (workspace.rows("s.t") == []) is (level != "none")
     assert loaded(workspace, "t", "id", "name") != RIGHT
     with workspace.project(spark) as project:

@@ -156,6 +156,16 @@ class ListedFiles(Protocol):
             latest: its order has `core.manifest.LOADED`.
         """
 
+    def disagreement(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> str | None:  # noqa: ARG002 - by default there is one reader
+        """In which file, in which columns and how the two readers of the slices differ; None where they do not.
+
+        Asked after a load's rows were found to differ, so that the error tells where. Never names a value.
+
+        Args:
+            values: compare values, not only the number of rows.
+        """
+        return None
+
 
 class TableVersions(Protocol):
     """What a probe of a table with versions answers."""

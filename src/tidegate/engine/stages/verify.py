@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
@@ -19,7 +20,10 @@ from tidegate.engine.stages.write import Written
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import events, proof
 from tidegate.engine.verification.proof import Verdict
-from tidegate.errors import SourceUnavailable, TidegateError
+from tidegate.errors import SourceUnavailable, TidegateError, VerifyFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @contextmanager
@@ -73,6 +77,20 @@ def verify(work: LoadContext, planned: PlannedLoad, written: Written, expected: 
         return _compare(work, plan, written, expected)
 
 
+def _of_readers(work: LoadContext, plan: LoadPlan, session: SparkSession, *, seen: bool) -> VerifyFailed | None:
+    """The error of files that their two readers read differently; None where they read the same."""
+    files, values = work.probe.files, work.stream.policies.verify is VerifyLevel.MOVED
+    if files is None or (found := files.disagreement(session, plan.changes.slices, values=values)) is None:
+        return None
+    return VerifyFailed(
+        f"stream {plan.stream.name!r}: {found}; " + ("the rows are visible" if seen else "nothing was published"),
+        hint="Leave the column out (`source: {exclude: […]}`), write the file another way, or take what Spark reads "
+        f"with `verify: counts`{f'; then repair the table: `tidegate verify {plan.stream.name} --repair`' * seen}. "
+        "Please report the format of the file and the type of the column.",
+        load_id=plan.load_id,
+    )
+
+
 def _proven_meanwhile(stream: Stream, plan: LoadPlan, written: Written) -> AbstractContextManager[None]:
     """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
     versions = stream.writer.versions
@@ -95,6 +113,11 @@ def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Futu
     if table != source:
         table = proof.table_side(plan, staging, checked, level)
     sides, seen = proof.Sides(source=source, table=table), not staging.invisible
-    verdict = proof.judge(plan, level, sides, again=ask, verify_unchanged=work.probe.verify_unchanged, seen=seen)
+    try:
+        verdict = proof.judge(plan, level, sides, again=ask, verify_unchanged=work.probe.verify_unchanged, seen=seen)
+    except VerifyFailed as error:
+        if (of_readers := _of_readers(work, plan, written.rows.read.session, seen=seen)) is None:
+            raise
+        raise of_readers from error
     older_files.verify(work, plan, staging, checked, level)
     return verdict

@@ -27,6 +27,7 @@ from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
+from tidegate.sources.files.disagreement import ByReference, BySpark, disagreement
 from tidegate.sources.files.listing import listed, refuse_postponed, verify_unchanged
 from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.reader import Reader, folder_columns
@@ -161,6 +162,14 @@ class FilesProbe(FrameProbe, ListedFiles):
     def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:
         """What the `older` files of a slice hold of these keys: of each the latest row."""
         return self._second({path: number for number, path in files.older}).fingerprint(keys, latest=latest)
+
+    def disagreement(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> str | None:
+        """In what Spark and the second reader differ."""
+        named, columns = {path for part in parts if isinstance(part, Files) for path in part.paths}, self.schema()
+        paths = [path for path in self.listing(None).ready.files if path in (named or self._paths())]
+        spark = BySpark(rows=lambda some: self._rows(session, some, columns))
+        with reading(self.frame.label):
+            return disagreement(paths, columns.covered if values else (), spark, ByReference(rows=self._second().rows))
 
     def condition(self, part: Slice) -> str:
         """The slice in words for people."""
