@@ -5,6 +5,8 @@ Such numbers are quoted and marked before parsing, and the mark is removed from 
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidegate.dialects.spark import Spark
 
 MARK = "\ufdd0"
@@ -44,6 +46,27 @@ def unmarked(value: str) -> str:
     inner = f"""regexp_replace({value}, {string(f'"{MARK}([^"]*)"')}, '$1')"""
     one = f"CASE WHEN startswith({value}, {string(MARK)}) THEN substr({value}, 2) ELSE {inner} END"
     return f"CASE WHEN contains({value}, {string(MARK)}) THEN {one} ELSE {value} END"
+
+
+def in_order(value: str, kind: Any, depth: int = 0) -> str:
+    """The value with the entries of all maps in it in the order of their keys; a reader of Avro gives them in none.
+
+    Args:
+        kind: the type, as `DataType.jsonValue` has it.
+    """
+    if "map" not in str(kind) or not isinstance(kind, dict):
+        return value
+    one, other, string, quote = f"x{depth}", f"y{depth}", Spark().string, Spark().quote
+    if kind["type"] == "array":
+        return f"transform({value}, {one} -> {in_order(one, kind['elementType'], depth + 1)})"
+    if kind["type"] == "map":
+        compared = f"CASE WHEN {one}.key < {other}.key THEN -1 WHEN {one}.key > {other}.key THEN 1 ELSE 0 END"
+        entries = f"array_sort(map_entries({value}), ({one}, {other}) -> {compared})"
+        inner = in_order(f"{one}.value", kind["valueType"], depth + 1)
+        return f"map_from_entries(transform({entries}, {one} -> struct({one}.key, {inner} AS value)))"
+    parts = ((each["name"], in_order(f"{value}.{quote(each['name'])}", each["type"], depth)) for each in kind["fields"])
+    made = ", ".join(f"{string(name)}, {inner}" for name, inner in parts)
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({made}) END"
 
 
 def one_document(text: str) -> str:

@@ -15,6 +15,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
+from tidegate.dialects.spark.json_text import in_order
 from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
@@ -139,7 +140,8 @@ class Reader:
                 value = self._value(sql, column, inside)
                 value = value if self.form in TYPED else _here(value)
             elif column.name in shape.nested:
-                value = f"to_json({sql})"
+                kind = frame.schema[column.name].dataType.jsonValue()
+                value = f"to_json({in_order(sql, kind) if self.form is FileFormat.AVRO else sql})"
             else:
                 value = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
             expressions.append(f"{value} AS {spark.quote(column.name)}")

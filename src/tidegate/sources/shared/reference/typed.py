@@ -15,9 +15,11 @@ from itertools import islice
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidegate import extras
 from tidegate.errors import EnvironmentMissing
+from tidegate.sources.shared.reference.orc_calendar import GREGORIAN, PROLEPTIC, calendar_of, julian
 
 ROWS = 16_384
 
@@ -52,7 +54,19 @@ def orc(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]
     for stripe in range(file.nstripes):
         found = pa.Table.from_batches([file.read_stripe(stripe, columns=there)])
         for batch in found.to_batches(max_chunksize=ROWS):
-            yield {name: batch.column(name) for name in there}
+            yield {name: _days(batch.column(name), content) for name in there}
+
+
+def _days(values: Any, content: IO[bytes]) -> Any:
+    """The days of an ORC file, by the calendar that it was written in: PyArrow takes any for the Gregorian one."""
+    if not pa.types.is_date32(values.type):
+        return values
+    days = pc.cast(values, pa.int32())
+    first = pc.min(days).as_py()
+    if first is None or first >= GREGORIAN or calendar_of(content) == PROLEPTIC:
+        return values
+    made = [each if each is None or each >= GREGORIAN else julian(each) for each in days.to_pylist()]
+    return pc.cast(pa.array(made, pa.int32()), pa.date32())
 
 
 def avro(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]]:
@@ -173,7 +187,26 @@ def _decimal(value: bytes, scale: int) -> Any:
 
 
 def _nested(values: list[Any], kind: Mapping[str, Any]) -> Any:
-    return pa.array(values, _arrow(kind))
+    return pa.array([_in_order(each, kind) for each in values], _arrow(kind))
+
+
+def _in_order(value: Any, kind: Any) -> Any:
+    """The value with the entries of all maps in it in the order of their keys, which Avro does not have."""
+    if isinstance(kind, list):
+        kind = next((each for each in kind if each != "null"), "null")
+    if value is None or not isinstance(kind, dict):
+        return value
+    match kind["type"]:
+        case "record":
+            return {field["name"]: _in_order(value[field["name"]], field["type"]) for field in kind["fields"]}
+        case "array":
+            return [_in_order(each, kind["items"]) for each in value]
+        case "map":
+            inner = {key: _in_order(each, kind["values"]) for key, each in value.items()}
+            return sorted(inner.items(), key=lambda entry: entry[0].encode())
+        case dict() | list() as other:
+            return _in_order(value, other)
+    return value
 
 
 def _arrow(kind: Any) -> Any:  # noqa: PLR0911 - one answer a type
