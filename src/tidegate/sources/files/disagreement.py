@@ -54,15 +54,15 @@ def disagreement(paths: Sequence[str], columns: Sequence[Column], one: Reader, o
     if rows != more:
         return f"Spark reads {counted(rows, 'row')} from {path}, and the reader that verifies reads {more}"
     wrong = [column for column in columns if differ(paths, (column,))]
-    said = [_of_column(column, one.values(path, column), other.values(path, column)) for column in wrong[:NAMED]]
-    said += [f"and {counted(len(wrong) - NAMED, 'more column')}"] if len(wrong) > NAMED else []
-    told = ", ".join(said) or "the values of its columns stand together in other rows"
-    return f"Spark and the reader that verifies do not read the same from {path}: {told}"
+    differences = [_of_column(each, one.values(path, each), other.values(path, each)) for each in wrong[:NAMED]]
+    differences += [f"and {counted(len(wrong) - NAMED, 'more column')}"] if len(wrong) > NAMED else []
+    listed = ", ".join(differences) or "the values of its columns stand together in other rows"
+    return f"Spark and the reader that verifies do not read the same from {path}: {listed}"
 
 
 def _of_column(column: Column, spark: int, other: int) -> str:
-    told = "as many values, but others" if spark == other else f"{counted(spark, 'value')} for Spark instead of {other}"
-    return f"column {column.name!r} ({column.type.kind}) has {told}"
+    how = "as many values, but others" if spark == other else f"{counted(spark, 'value')} for Spark instead of {other}"
+    return f"column {column.name!r} ({column.type.kind}) has {how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
