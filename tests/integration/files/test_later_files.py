@@ -142,6 +142,21 @@ def test_what_differs_is_repaired_by_the_row_that_was_loaded_last(shop, lake, ch
         shop.same()
 
 
+def test_after_a_rollback_what_came_later_is_read_again_and_counts_as_later(shop):
+    shop.make(write="merge")
+    shop.put("a", (1, "a", 1), (2, "a", 1))
+    shop.loaded()
+    shop.put("b", (1, "b", 0), (3, "b", 0))
+    shop.loaded()
+    with shop.workspace.project(shop.spark) as project:
+        *_, first = project.versions("t")
+        project.rollback("t", first.id)
+    assert len(shop.held()) == 2
+    shop.loaded()
+    shop.same()
+    idle(shop.workspace, "t")
+
+
 def test_histories_of_files_are_what_a_dictionary_makes_of_them(shop):
     shop.make(**REMOVED)
     chance = random.Random(1)
