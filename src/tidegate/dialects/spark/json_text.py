@@ -48,6 +48,19 @@ def unmarked(value: str) -> str:
     return f"CASE WHEN contains({value}, {string(MARK)}) THEN {one} ELSE {value} END"
 
 
+def nested(value: str, kind: Any, *, ordered: bool) -> str:
+    """The JSON of a nested value, with every digit of its times.
+
+    Args:
+        kind: the type, as `DataType.jsonValue` has it.
+        ordered: the entries of maps are in the order of their keys.
+    """
+    moment = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+    formats = {"timestampFormat": f"{moment}XXX", "timestampNTZFormat": moment}
+    options = ", ".join(f"'{name}', {Spark().string(pattern)}" for name, pattern in formats.items())
+    return f"to_json({in_order(value, kind) if ordered else value}, map({options}))"
+
+
 def in_order(value: str, kind: Any, depth: int = 0) -> str:
     """The value with the entries of all maps in it in the order of their keys; a reader of Avro gives them in none.
 

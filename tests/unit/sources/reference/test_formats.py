@@ -235,6 +235,21 @@ def test_days_of_orc_are_julian_before_1582_where_the_file_names_no_calendar(tmp
     )
 
 
+def test_times_in_nested_values_keep_every_digit(tmp_path):
+    moments = [datetime(2020, 1, 1, 1, 1, 1, 123456, UTC), datetime(1, 1, 1, tzinfo=UTC)]
+    naive = [each.replace(tzinfo=None) for each in moments]
+    kind = pa.struct([("at", pa.timestamp("us", "UTC")), ("seen", pa.timestamp("us")), ("day", pa.date32())])
+    values = [{"at": at, "seen": seen, "day": at.date()} for at, seen in zip(moments, naive, strict=True)]
+    parquet.write_table(pa.table({"x": pa.array(values, kind)}), tmp_path / "a.parquet")
+    schema = Schema(columns=(Column(name="x", type=JSON),))
+    texts = [
+        '{"at":"2020-01-01T01:01:01.123456Z","seen":"2020-01-01T01:01:01.123456","day":"2020-01-01"}',
+        '{"at":"0001-01-01T00:00:00.000000Z","seen":"0001-01-01T00:00:00.000000","day":"0001-01-01"}',
+    ]
+    found = answers(tmp_path, "a.parquet", schema=schema, form="parquet").fingerprint(Everything())
+    assert found == of(*((text,) for text in texts))
+
+
 def test_maps_of_avro_have_an_order(tmp_path):
     """Avro has none, and Spark gives their entries in that of a hash."""
     maps = {"type": "map", "values": ["null", {"type": "map", "values": "long"}]}

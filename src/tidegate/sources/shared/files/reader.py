@@ -15,7 +15,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
-from tidegate.dialects.spark.json_text import in_order
+from tidegate.dialects.spark.json_text import nested
 from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
@@ -141,7 +141,7 @@ class Reader:
                 value = value if self.form in TYPED else _here(value)
             elif column.name in shape.nested:
                 kind = frame.schema[column.name].dataType.jsonValue()
-                value = f"to_json({in_order(sql, kind) if self.form is FileFormat.AVRO else sql})"
+                value = nested(sql, kind, ordered=self.form is FileFormat.AVRO)
             else:
                 value = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
             expressions.append(f"{value} AS {spark.quote(column.name)}")

@@ -39,7 +39,7 @@ def scalar(value: Any) -> str:
     if isinstance(value, bytes):
         return json.dumps(base64.b64encode(value).decode())
     if isinstance(value, datetime):
-        return json.dumps(value.isoformat("T", "milliseconds").replace("+00:00", "Z"))
+        return json.dumps(value.isoformat("T", "microseconds").replace("+00:00", "Z"))
     text = value.isoformat() if isinstance(value, date) else str(value)
     return json.dumps(text, ensure_ascii=False)
 
