@@ -39,7 +39,7 @@ def begin(stream: Stream, since: Position | None) -> None:
     """
     slot = stream.source.replication_slot
     if since is None and slot is not None:
-        slot.claim(stream.key)
+        slot.claim()
     acknowledge(stream, since)
 
 

@@ -37,6 +37,7 @@ class SlotShop:
     session: psycopg.Connection
     table: str = "public.orders"
     publication: str = SLOT
+    key: tuple[str, ...] = ("id",)
 
     def sql(self, *statements: str) -> None:
         for statement in statements:
@@ -52,6 +53,7 @@ class SlotShop:
             slot=SLOT,
             table=self.table,
             publication=self.publication,
+            key=self.key,
             folder=self.folder,
         )
 
@@ -68,7 +70,8 @@ class SlotShop:
             yield found
 
     def claim(self, *key: str) -> None:
-        self.options.claim(key or ("id",))
+        self.key = key or self.key
+        self.options.claim()
 
     def after(self, state, most=None) -> LogSpan:
         with self.log() as log:

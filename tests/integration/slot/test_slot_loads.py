@@ -135,8 +135,8 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
     loaded.sql(NARROW, FEW.format(1, 60))
     claim = slot.SlotOptions.claim
 
-    def claims(options, key):
-        claim(options, key)
+    def claims(options):
+        claim(options)
         loaded.sql(
             FEW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
         )

@@ -6,8 +6,8 @@ import pytest
 
 from tidegate.core.schema import BIGINT, INT, TEXT, Column, Schema, array
 from tidegate.dialects.postgresql.output_functions import array_json
-from tidegate.errors import SourceError
-from tidegate.sources.change_log.slot.events import SlotRead, completed, events, floor, lsn, number
+from tidegate.errors import HistoryGone, SourceError
+from tidegate.sources.change_log.slot.events import SlotRead, completion, events, floor, lsn, number
 
 SCHEMA = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in (("id", BIGINT), ("name", TEXT))))
 OURS, OTHER = 7, 8
@@ -119,31 +119,71 @@ def test_a_key_that_changes_is_an_end_and_a_beginning():
     assert found[0].order < found[1].order
 
 
-def test_a_key_that_changes_without_a_value_that_nothing_else_tells_says_so():
+def test_a_key_that_changes_without_a_value_leaves_it_unknown_whatever_is_told_later():
+    """A version that was valid for a time must not show what its row became after it."""
     gone, came = told(*transaction(500, (10, update((2, SAME), key=(1, None)))))
-    assert (gone.not_sent, came.not_sent, came.unknown) == ((), ("name",), ())
-    known = completed(came, SCHEMA, {"name": "as it is now"})
-    assert (known.values, known.not_sent, known.order) == (["2", "as it is now"], (), came.order)
+    assert (gone.not_sent, came.not_sent, came.unknown) == ((), ("name",), ("name",))
+    later = completion(came, SCHEMA, ("id",), {"name": "as it is now"})
+    assert (later.values, later.unknown, later.not_sent) == (["2", "as it is now"], (), ())
+    assert came.order < later.order < told(*transaction(500, (11, insert(3, "c"))))[0].order
+
+
+def test_what_is_told_later_says_nothing_of_other_columns():
+    schema = Schema(columns=(*SCHEMA.columns, Column(name="note", type=TEXT)))
+    described = (1, relation(columns=("id", "name", "note")))
+    _, came = told(described, *transaction(500, (10, update((2, SAME, "then"), key=(1, None, None)))), schema=schema)
+    later = completion(came, schema, ("id",), {"name": "now"})
+    assert (came.values, came.unknown) == (["2", None, "then"], ("name",))
+    assert (later.values, later.unknown) == (["2", "now", None], ("note",))
 
 
 def test_an_array_that_no_column_keeps_is_refused_also_as_it_is_now():
     schema = Schema(columns=(Column(name="id", type=BIGINT), Column(name="name", type=array(INT))))
     _, came = told(*transaction(500, (10, update((2, SAME), key=(1, None)))), schema=schema)
-    assert completed(came, schema, {"name": "{1,2}"}).values == ["2", "[1,2]"]
-    assert completed(came, schema, {"name": "{{1},{2}}"}).refused
+    assert completion(came, schema, ("id",), {"name": "{1,2}"}).values == ["2", "[1,2]"]
+    assert completion(came, schema, ("id",), {"name": "{{1},{2}}"}).refused
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [(("name",), "i"), (("id", "name"), "d"), ((), "d"), ((), "n")],
+    ids=["another index", "another primary key", "no primary key", "nothing"],
+)
+def test_rows_that_were_identified_by_something_else_for_a_time_are_an_end(keys, kind):
+    """Such an update does not carry the key that the row had."""
+    other = (15, relation(keys=keys, identity=kind))
+    with pytest.raises(HistoryGone, match="not by id"):
+        told(*transaction(500, (10, insert(1, "a")), other, (20, insert(2, "b"))))
+    with pytest.raises(HistoryGone, match="not by the whole row"):
+        told(other, *transaction(500, (20, insert(2, "b"))), identity=())
+
+
+def test_rows_that_were_identified_by_all_of_their_columns_for_a_time_are_told_in_full():
+    whole = (15, relation(keys=("id", "name"), identity="f"))
+    found = told(*transaction(500, (10, insert(1, "a")), whole, (20, update((2, "b"), old=(1, "a")))))
+    assert short(found)[1:] == [(True, ("1", "a"), ()), (False, ("2", "b"), ())]
+
+
+def test_what_identified_rows_outside_the_range_does_not_matter():
+    other = (15, relation(keys=("name",), identity="i"))
+    again = (25, relation())
+    loaded = transaction(400, other, (20, update((2, "b"))))
+    assert len(told(*loaded, again, *transaction(500, (30, insert(3, "c"))), after=500)) == 1
 
 
 def test_with_full_identity_the_old_row_tells_what_was_left_alone():
     whole = told(*transaction(500, (10, update((2, SAME), old=(1, "big")))))
+    assert not any(event.not_sent for event in whole)
     assert short(whole) == [(True, ("1", "big"), ()), (False, ("2", "big"), ())]
     kept = told(*transaction(500, (10, update((1, SAME), old=(1, "big")))))
     assert short(kept) == [(False, ("1", "big"), ())]
 
 
 def test_without_a_primary_key_every_change_is_an_end_and_a_beginning():
-    found = told(*transaction(500, (10, update((1, "b"), old=(1, "a")))), identity=())
+    whole = (5, relation(keys=("id", "name"), identity="f"))
+    found = told(whole, *transaction(500, (10, update((1, "b"), old=(1, "a")))), identity=())
     assert short(found) == [(True, ("1", "a"), ()), (False, ("1", "b"), ())]
-    same = told(*transaction(500, (10, update((1, "a"), old=(1, "a")))), identity=())
+    same = told(whole, *transaction(500, (10, update((1, "a"), old=(1, "a")))), identity=())
     assert short(same) == [(False, ("1", "a"), ())]
 
 

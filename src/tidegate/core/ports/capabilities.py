@@ -29,16 +29,14 @@ class ReplicationSlot(Protocol):
     Only what a table's own position covers may be confirmed.
     """
 
-    def claim(self, key: Sequence[str]) -> None:
+    def claim(self) -> None:
         """Makes the server retain every change from now on, unless it already does.
 
         Called before the first load reads a row, so that no change between them is lost.
 
-        Args:
-            key: the stream's key, by which changes will be applied.
-
         Raises:
-            ConfigError: the server's log would not identify the changed rows by that key, or cannot be retained.
+            ConfigError: the server's log would not identify the changed rows by the stream's key, or cannot be
+                retained.
         """
 
     def acknowledge(self, state: Mapping[str, Any]) -> None:

@@ -190,16 +190,22 @@ def clock(session: DescribingSession) -> int:
     return int(found)
 
 
+# Rows of a child are rows of the table, and of its indexes none has them.
+NO_CHILDREN = "NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits h WHERE h.inhparent = c.oid))"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueIndex:
     """A valid unique index that covers every row and no NULL.
 
     Args:
         immediate: no two rows ever have the same values; else (`DEFERRABLE`) only none that are committed have.
+        mark: another one after it was dropped and made anew. That of a constraint stays when its index is rebuilt.
     """
 
     columns: frozenset[str]
     immediate: bool
+    mark: str
 
 
 def unique_indexes(session: DescribingSession, relation: Relation) -> tuple[UniqueIndex, ...]:
@@ -207,16 +213,30 @@ def unique_indexes(session: DescribingSession, relation: Relation) -> tuple[Uniq
     if not relation.parts:
         return ()
     rows = session.rows(
-        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull), bool_and(i.indimmediate) "
+        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull), bool_and(i.indimmediate), "
+        "coalesce('constraint ' || max(o.oid::bigint)::text, 'index ' || i.indexrelid::text) "
         "FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+        "LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid AND o.contype IN ('p', 'u') "
         "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
         "LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
         f"WHERE i.indrelid = {oid_of(session, relation)} AND i.indisunique AND i.indisvalid AND i.indpred IS NULL "
-        "AND i.indexprs IS NULL AND k.place <= i.indnkeyatts AND NOT (c.relkind = 'r' AND c.relhassubclass) "
-        "GROUP BY i.indexrelid"
+        "AND i.indexprs IS NULL AND k.place <= i.indnkeyatts "
+        f"AND {NO_CHILDREN} GROUP BY i.indexrelid"
     )
-    found = (UniqueIndex(columns=frozenset(names), immediate=at_once) for names, required, at_once in rows if required)
-    return tuple(found)
+    return tuple(
+        UniqueIndex(columns=frozenset(names), immediate=at_once, mark=mark)
+        for names, required, at_once, mark in rows
+        if required
+    )
+
+
+def inheriting(session: DescribingSession, relation: Relation) -> list[str]:
+    """The tables that inherit from a table, quoted; a partition is a part of its table and none of them."""
+    rows = session.rows(
+        "SELECT i.inhrelid::regclass::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent "
+        f"WHERE c.oid = {oid_of(session, relation)} AND c.relkind = 'r' ORDER BY 1"
+    )
+    return [name for (name,) in rows]
 
 
 def row_bytes(session: DescribingSession, relation: Relation) -> int:

@@ -17,11 +17,28 @@ if TYPE_CHECKING:
 PUBLISHED = """
 SELECT p.oid::text || '.' || p.xmin::text, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
        t.tablename IS NOT NULL,
-       (SELECT r.oid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = {oid}), {limited}
+       (SELECT r.oid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = {oid}), {limited}, {ways}
 FROM pg_publication p LEFT JOIN (pg_publication_tables t JOIN pg_class c ON c.oid = {oid}
   AND t.tablename = c.relname AND t.schemaname::regnamespace = c.relnamespace) ON t.pubname = p.pubname
 WHERE p.pubname = {name}
 """
+FAMILY = "SELECT {oid}::oid UNION SELECT relid FROM pg_partition_ancestors({oid})"
+"""The table and, where it is a partition, those that it is of: they may be published for it."""
+ANCESTORS = """
+(SELECT string_agg(r.oid::text, ',' ORDER BY r.oid) FROM pg_publication_rel r
+ WHERE r.prpubid = p.oid AND r.prrelid IN ({family})),
+(SELECT string_agg(i.xmin::text, ',' ORDER BY i.inhrelid) FROM pg_inherits i WHERE i.inhrelid IN ({family}))
+"""
+SCHEMAS = """
+(SELECT string_agg(n.oid::text, ',' ORDER BY n.oid) FROM pg_publication_namespace n JOIN pg_class s
+   ON s.relnamespace = n.pnnspid WHERE n.pnpubid = p.oid AND s.oid IN ({family})),
+(SELECT string_agg(d.xmin::text, ',' ORDER BY d.objid) FROM pg_depend d WHERE NOT p.puballtables
+ AND d.classid = 'pg_class'::regclass AND d.objid IN ({family}) AND d.refclassid = 'pg_namespace'::regclass)
+"""
+"""The schemas that it has the table by, and when the table came into its schema."""
+# The server keeps a table that is in a publication by its name from becoming UNLOGGED, and only then. That rewrites the
+# table, with another one for values that are stored apart; VACUUM FULL, CLUSTER and TRUNCATE keep the latter.
+STORAGE = "(SELECT coalesce(nullif(c.reltoastrelid, 0), c.relfilenode)::text FROM pg_class c WHERE c.oid = {oid})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +59,31 @@ class Publication:
     lists: bool
     limited: bool
 
+    def continues(self, mark: str | None) -> bool:
+        """Whether that mark says the same; those of earlier versions have fewer parts, which are the first ones."""
+        return f"{self.mark}:".startswith(f"{mark}:")
+
 
 def published(session: PostgresqlSession, publication: str, relation: Relation) -> Publication | None:
     """What the publication says of the table; None where there is no such publication."""
-    columns = "(SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)"
-    limited = (
-        f"t.rowfilter IS NOT NULL OR cardinality(t.attnames) < {columns}" if session.version >= 150000 else "false"
+    columns = (
+        "(SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped "
+        "AND attgenerated = '')"
     )
+    since_15 = session.version >= 150000
+    limited = f"t.rowfilter IS NOT NULL OR cardinality(t.attnames) < {columns}" if since_15 else "false"
     name, oid = session.dialect.string(publication), oid_of(session, relation)
-    rows = session.rows(PUBLISHED.format(oid=oid, name=name, limited=limited))
+    ways = f"{ANCESTORS}, {SCHEMAS if since_15 else 'NULL, NULL'}, {STORAGE}".format(
+        oid=oid, family=FAMILY.format(oid=oid)
+    )
+    rows = session.rows(PUBLISHED.format(oid=oid, name=name, limited=limited, ways=ways))
     if not rows:
         return None
-    own, whole, holds, member, narrowed = rows[0]
+    own, whole, holds, member, narrowed, *others = rows[0]
+    # One that names the table has it by that alone.
+    parts = [str(member)] if member is not None else ["all", *(part or "" for part in others)]
     return Publication(
-        mark=f"{own}:{member or 'all'}", whole=whole, holds=holds, lists=member is not None, limited=bool(narrowed)
+        mark=":".join([own, *parts]), whole=whole, holds=holds, lists=member is not None, limited=bool(narrowed)
     )
 
 

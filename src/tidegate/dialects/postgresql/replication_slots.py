@@ -6,6 +6,7 @@ Reading never moves a slot: only `advance` and `drop` let the server remove log.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ PLUGIN = "pgoutput"
 FIRST_VERSION = 130000
 NAME = re.compile(r"[a-z0-9_]{1,63}")
 ROWS_AT_A_TIME = 5_000
+PATIENCE = 30.0
+"""Seconds, as long as a session waits for a lock."""
+POLL = 0.02
+STILL_OPEN = "Run again once they have ended: `SELECT pid, xact_start FROM pg_stat_activity`."
 LOST = "lost"
 BEGUN = "encode(substring(data FROM 2 FOR 20), 'hex')"
 NO_TRANSACTION = "0" * 40
@@ -154,6 +159,25 @@ def advance(session: PostgresqlSession, name: str, place: str) -> None:
     """Says that everything before that place is kept elsewhere."""
     with _slot_border(session, name):
         session.rows(f"SELECT pg_replication_slot_advance({session.dialect.string(name)}, '{place}')")
+
+
+def wait_for_writers(session: PostgresqlSession, name: str) -> None:
+    """Waits until every transaction has ended that wrote before now, so that later snapshots have what it committed.
+
+    For as long as the server itself waits for them when it makes a slot.
+
+    Raises:
+        SourceUnavailable: one goes on.
+    """
+    ((own,),) = session.rows("SELECT pg_current_xact_id()::text")
+    deadline = time.monotonic() + PATIENCE
+    while session.rows(f"SELECT pg_snapshot_xmin(pg_current_snapshot()) <= '{own}'::xid8") == [(True,)]:
+        if time.monotonic() > deadline:
+            raise SourceUnavailable(
+                f"connection {session.name!r}: slot {name} cannot go on from here while older transactions are open",
+                hint=STILL_OPEN,
+            )
+        time.sleep(POLL)
 
 
 def flushed(session: PostgresqlSession) -> int:
@@ -327,7 +351,7 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
         case errors.LockNotAvailable():
             return SourceUnavailable(
                 f"{where}the slot {name} cannot be created while older transactions are open",
-                hint="Run again once they have ended: `SELECT pid, xact_start FROM pg_stat_activity`.",
+                hint=STILL_OPEN,
             )
         case errors.ConfigurationLimitExceeded():
             return ConfigError(

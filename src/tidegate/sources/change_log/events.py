@@ -11,8 +11,8 @@ class Event(NamedTuple):
 
     Args:
         values: in the order of the columns, each as `spool.Carried` says it travels.
-        not_sent: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
-            under the new key.
+        not_sent: columns of a row whose key changed that were stored apart and not sent, also in `unknown`: nothing in
+            the log tells them under the new key.
     """
 
     order: str

@@ -42,6 +42,7 @@ def _slot_options(stated: Stated) -> Any:
         slot=stated.name,
         table=stated.table,
         publication=stated.publication or stated.name,
+        key=stated.stream_key,
         folder=stated.folder,
         selection=stated.selection,
     )

@@ -6,13 +6,14 @@ Pure. Never emits a value that was not sent, nor an event of a transaction outsi
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidegate.core.log import RESYNC
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.postgresql.output_functions import array_json
-from tidegate.errors import SourceError
+from tidegate.errors import HistoryGone, SourceError
 from tidegate.sources.change_log.events import Event
 from tidegate.sources.change_log.slot.pgoutput import (
     UNCHANGED,
@@ -28,6 +29,9 @@ from tidegate.sources.change_log.slot.pgoutput import (
     parse,
 )
 
+WHOLE_ROW = "f"
+"""The replica identity of a relation whose rows are identified by all of their columns."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRead:
@@ -37,7 +41,8 @@ class SlotRead:
         oid: of the table, whatever it was called in between.
         columns: those of the events, in order.
         places: where the columns of a table stand in its tuples, by the names that a relation has.
-        identity: columns whose change makes a row another one; none where only the whole row identifies it.
+        identity: columns whose change makes a row another one; none where only the whole row identifies it. A relation
+            must have the whole row, or exactly these, as the identity of its rows.
         after, upto: transactions whose commit begins at or after the one and before the other.
     """
 
@@ -78,7 +83,7 @@ def events(messages: Iterable[tuple[int, bytes]], wanted: SlotRead) -> Iterator[
         messages: each with its place in the write-ahead log, as the slot gives them.
 
     Raises:
-        HistoryGone: a value's column is unknown.
+        HistoryGone: a value's column is unknown, or for a time other columns than these identified a row.
         SourceError: they are not whole transactions of version 1 of the protocol.
     """
     reader = _Reader(wanted)
@@ -93,7 +98,8 @@ class _Reader:
 
     def __init__(self, wanted: SlotRead) -> None:
         self._wanted = wanted
-        self._known: dict[int, _ColumnPositions | None] = {}
+        self._known: dict[int, Relation | None] = {}
+        self._positions: _ColumnPositions | None = None
         self.begun: Begin | None = None
         self._place, self._index, self._data = -1, 0, b""
 
@@ -106,8 +112,8 @@ class _Reader:
             case Commit():
                 self.begun = None
             case Relation():
-                is_own = message.oid == self._wanted.oid
-                self._known[message.oid] = _ColumnPositions(message, self._wanted) if is_own else None
+                self._known[message.oid] = message if message.oid == self._wanted.oid else None
+                self._positions = None if message.oid == self._wanted.oid else self._positions
             case Insert() | Update() | Delete() | Truncate():
                 if self.begun is None:
                     raise SourceError("the replication slot returned a change outside a transaction", hint="Run again.")
@@ -119,12 +125,15 @@ class _Reader:
 
     def _changed(self, begun: Begin, message: Insert | Update | Delete | Truncate) -> Iterator[Event]:
         if isinstance(message, Truncate):
-            if any(self._of(oid) for oid in message.oids):
+            if any(self._relation(oid) for oid in message.oids):
                 yield self._event(begun, _DecodedTuple(values=(None,) * len(self._wanted.columns.columns)), clears=True)
             return
-        places = self._of(message.oid)
-        if places is None:
+        relation = self._relation(message.oid)
+        if relation is None:
             return
+        if self._positions is None:
+            self._positions = _ColumnPositions(relation, self._wanted)
+        places = self._positions
         match message:
             case Insert():
                 yield self._event(begun, places.decoded(message.new, self._data))
@@ -134,20 +143,30 @@ class _Reader:
                 yield self._event(begun, places.decoded(message.new, self._data))
             case Update(old=old) if old is not None:
                 new = places.filled(message.new, old, whole=message.whole)
-                decoded = places.decoded(new, self._data)
-                if places.another(old, new):
+                is_another = places.another(old, new)
+                if is_another:
                     yield self._event(begun, places.decoded(old, self._data), deleted=True)
-                    decoded = places.begun(decoded)
-                yield self._event(begun, decoded)
+                decoded = places.decoded(new, self._data)
+                yield self._event(begun, decoded, not_sent=decoded.unsent if is_another else ())
+                self._index += bool(decoded.unsent)  # the place of `completion`
 
-    def _of(self, oid: int) -> _ColumnPositions | None:
+    def _relation(self, oid: int) -> Relation | None:
+        """As the log described it last; None for another table."""
         if oid not in self._known:
             raise SourceError(
                 "the replication slot returned a row of a table that it had not described", hint="Run again."
             )
         return self._known[oid]
 
-    def _event(self, begun: Begin, decoded: _DecodedTuple, *, deleted: bool = False, clears: bool = False) -> Event:
+    def _event(
+        self,
+        begun: Begin,
+        decoded: _DecodedTuple,
+        *,
+        deleted: bool = False,
+        clears: bool = False,
+        not_sent: tuple[str, ...] = (),
+    ) -> Event:
         place, index = self._place, self._index
         self._index += 1
         return Event(
@@ -155,22 +174,27 @@ class _Reader:
             deleted=deleted,
             clears=clears,
             values=decoded.values,
-            unknown=() if deleted else decoded.unknown,
+            unknown=() if deleted else (*decoded.unsent, *decoded.missing),
             refused=decoded.refused,
             raw=decoded.raw,
             origin=f"slot {self._wanted.slot}, LSN {lsn(place)}, transaction {begun.xid}, event {index}",
-            not_sent=decoded.not_sent,
+            not_sent=not_sent,
         )
 
 
 class _DecodedTuple(NamedTuple):
-    """What one tuple says of the wanted columns; see `Event`."""
+    """What one tuple says of the wanted columns; see `Event`.
+
+    Args:
+        unsent: columns that it leaves out because they did not change.
+        missing: columns that the table did not have yet.
+    """
 
     values: Sequence[str | None]
-    unknown: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     refused: str | None = None
     raw: str | None = None
-    not_sent: tuple[str, ...] = ()
 
 
 class _ColumnPositions:
@@ -183,8 +207,15 @@ class _ColumnPositions:
         self._columns = wanted.columns.columns
         self._arrays = [place for place, column in enumerate(wanted.columns) if column.type.kind is Kind.ARRAY]
         self._keys = frozenset(place for place, column in enumerate(relation.columns) if column.key)
-        named = [at[name] for name in sorted(wanted.identity) if name in at]
-        self._identity = named or range(len(relation.columns))
+        identity = {at.get(name) for name in wanted.identity}
+        self._identity = [place for place in identity if place is not None] or range(len(relation.columns))
+        if relation.identity != WHOLE_ROW and (not identity or self._keys != identity):
+            raise HistoryGone(
+                "for a time the log identified changed rows by "
+                f"{', '.join(column.name for column in relation.columns if column.key) or 'nothing'} and not by "
+                f"{', '.join(sorted(wanted.identity)) or 'the whole row'}, so it does not tell every row that changed",
+                hint=RESYNC,
+            )
         self._whole = not wanted.columns.excluded
 
     def filled(self, new: Tuple, old: Tuple, *, whole: bool) -> Tuple:
@@ -219,12 +250,7 @@ class _ColumnPositions:
             for column, place in zip(self._columns, self._at, strict=True)
             if place is not None and row[place] is UNCHANGED
         )
-        return _DecodedTuple(values=values, unknown=(*left, *self._missing))
-
-    def begun(self, row: _DecodedTuple) -> _DecodedTuple:
-        """Of a row that is another one now: what the log does not tell of it, no earlier event of its key does."""
-        not_sent = tuple(name for name in row.unknown if name not in self._missing)
-        return row._replace(unknown=self._missing, not_sent=not_sent) if not_sent else row
+        return _DecodedTuple(values=values, unsent=tuple(left), missing=self._missing)
 
     def _refused(self, reason: str, data: bytes) -> _DecodedTuple:
         nothing = (None,) * len(self._columns)
@@ -233,14 +259,20 @@ class _ColumnPositions:
         return _DecodedTuple(values=nothing, refused=reason, raw=raw)
 
 
-def completed(event: Event, columns: Schema, known: Mapping[str, str | None]) -> Event:
-    """The event with values that somebody else told, as texts."""
+def completion(event: Event, columns: Schema, key: Collection[str], known: Mapping[str, str | None]) -> Event:
+    """What somebody else told of the row later, as texts: an event of its own, right after the row's.
+
+    The event itself stays as the log has it, so that nobody takes these values for those that the row had then.
+    """
+    head, _, index = event.order.rpartition(".")
+    unknown = tuple(name for name in columns.names if name not in key and name not in known)
+    later = event._replace(order=f"{head}.{int(index, 16) + 1:08x}", unknown=unknown, not_sent=())
     try:
         texts = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
     except ValueError as error:
-        return event._replace(refused=f"a value of the row holds {error}", not_sent=())
-    values = [texts.get(name, value) for name, value in zip(columns.names, event.values, strict=True)]
-    return event._replace(values=values, not_sent=())
+        return later._replace(refused=f"a value of the row holds {error}")
+    told = {**dict(zip(columns.names, event.values, strict=True)), **dict.fromkeys(unknown), **texts}
+    return later._replace(values=[told[name] for name in columns.names])
 
 
 def _plain(text: str | None, column: Column) -> str | None:

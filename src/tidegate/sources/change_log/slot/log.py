@@ -19,7 +19,7 @@ older than its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ from tidegate.sources.change_log.database_log import DatabaseLog
 from tidegate.sources.change_log.events import Event
 from tidegate.sources.change_log.slot import slot
 from tidegate.sources.change_log.slot.attributes import Attributes, places
-from tidegate.sources.change_log.slot.events import SlotRead, completed, events, floor, lsn, number
+from tidegate.sources.change_log.slot.events import SlotRead, completion, events, floor, lsn, number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 QUIET_BYTES = 256 * 1024 * 1024
 COUNTED = 1_000_000
 """Messages after which a lag is not counted any further: the server decodes its log again for every question."""
-KEPT = ("slot", "publication", "identity", "columns")
+KEPT = ("slot", "publication", "identity", "unique", "columns")
 """Keys of a position's state that every load keeps; it renews the columns unless they may have changed since."""
 
 
@@ -86,7 +86,7 @@ class SlotLog(DatabaseLog):
             self._notes.append(warning)
         if state is None:
             return self._bulk(found)
-        position, lagging = self._checked(state, found)
+        position, lagging, proofs = self._checked(state, found)
         columns, known_at = self._columns(), slots.written(self._session)
         self._kept = state.get("columns")
         self._check_columns(columns)
@@ -97,7 +97,8 @@ class SlotLog(DatabaseLog):
             )
         slot.check_history(self._session, self._options, state)
         span = self._span(state, position, end, None if lagging else most, lagging=lagging)
-        reached = span.state
+        reached = {**span.state, **proofs}
+        span = replace(span, state=reached)
         if number(reached["lsn"]) < known_at:  # columns may have changed in what is read later
             return span
         return replace(span, state={**reached, "columns": columns.kept()})
@@ -106,7 +107,7 @@ class SlotLog(DatabaseLog):
         """The table's changes after the position, of `COUNTED` messages at most, and when the first one committed."""
         if state is None:
             return Lag()
-        position, lagging = self._checked(state, slots.find(self._session, self._options.slot))
+        position, lagging, _ = self._checked(state, slots.find(self._session, self._options.slot))
         name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
         ask = slots.SlotRange(oid=self._oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
         events = slots.count(self._session, name, publication, ask).events
@@ -120,23 +121,53 @@ class SlotLog(DatabaseLog):
     def _bulk(self, found: slots.Slot | None) -> LogSpan:
         """The table as one snapshot has it; without a slot (nobody has claimed it) its position leads nowhere."""
         state: dict[str, Any] = {"slot": self._options.slot}
+        position, last = self._beginning(found)
         self._table.schema()  # takes the snapshot: what was committed before is seen, and lies before `through`
         if found is None or found.confirmed is None:
             reason = f"read completely, then its log from there by slot {self._options.slot}, which the run creates"
             return LogSpan(slices=(Everything(),), state=state, bulk=True, reason=reason)
         state |= {
-            "lsn": lsn(found.confirmed),
-            "last": slots.NO_TRANSACTION,
+            "lsn": lsn(position),
+            **({"last": last} if last else {}),
             "through": lsn(slots.written(self._session)),
-            "publication": slot.check_publication(self._session, self._options).mark,
-            "identity": list(slot.check_identity(self._session, self._options).columns),
+            **self._proofs(slot.check_identity(self._session, self._options)),
             "columns": self._columns().kept(),
         }
         reason = f"read completely, then its log from {state['lsn']} on by slot {self._options.slot}"
-        return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
+        return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(position), reason=reason)
 
-    def _checked(self, state: Mapping[str, Any], found: slots.Slot | None) -> tuple[int, bool]:
-        """The position, if the slot still has everything after it; and whether it has more, which was not confirmed."""
+    def _beginning(self, found: slots.Slot | None) -> tuple[int, str | None]:
+        """Where the log goes on once the table was read, and the last transaction before that.
+
+        A slot that has changes of the table already is not read from its beginning: these are in the rows, and what may
+        be missing among them is why a table is read again. What committed before is seen by any snapshot from now on.
+        """
+        if found is None or found.confirmed is None:
+            return 0, None
+        end = slots.flushed(self._session)
+        ask = slots.SlotRange(oid=self._oid, after=None, upto=lsn(end), most=None)
+        counted = None
+        with suppress(HistoryGone):  # of a publication that was there for a part of it
+            counted = slots.count(self._session, found.name, self._options.publication, ask)
+        if counted is not None and not counted.events:
+            return found.confirmed, slots.NO_TRANSACTION
+        slots.wait_for_writers(self._session, found.name)
+        return (end, None) if counted is None else (max(counted.upto or 0, end), counted.last)
+
+    def _proofs(self, identified: slots.Identified) -> dict[str, Any]:
+        """What a position keeps of all that the log's telling every change depends on."""
+        return {
+            "publication": slot.check_publication(self._session, self._options).mark,
+            "identity": list(identified.columns),
+            "unique": list(slot.check_key(self._session, self._options, identified)),
+        }
+
+    def _checked(self, state: Mapping[str, Any], found: slots.Slot | None) -> tuple[int, bool, dict[str, Any]]:
+        """The position, if the slot still has everything after it; whether it has more; what the next position keeps.
+
+        What it has more was not confirmed. All that the first load asked for is asked for again, and has to have been
+        so all the time.
+        """
         name = self._options.slot
         if state.get("slot") != name or "lsn" not in state:
             raise HistoryGone(f"the table was loaded with slot {state.get('slot')}, and the stream now names {name}")
@@ -152,14 +183,20 @@ class SlotLog(DatabaseLog):
                 f"the table was loaded up to {state['lsn']}, but the slot {name} begins at {lsn(found.confirmed)}: "
                 "it was recreated, or read by another client, or the table was set back"
             )
-        if state.get("publication") != slot.check_publication(self._session, self._options).mark:
+        if not slot.check_publication(self._session, self._options).continues(state.get("publication")):
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
-        columns = slot.check_identity(self._session, self._options).columns
-        if state.get("identity") != list(columns):
+        identified = slot.check_identity(self._session, self._options)
+        if state.get("identity") != list(identified.columns):
             raise HistoryGone(
-                f"the log used to identify changed rows by columns other than {', '.join(columns) or 'all'}"
+                f"the log used to identify changed rows by columns other than {', '.join(identified.columns) or 'all'}"
             )
-        return position, found.confirmed < position
+        proofs = self._proofs(identified)
+        if "unique" in state and proofs["unique"] and not set(state["unique"]) & set(proofs["unique"]):
+            raise HistoryGone(
+                f"nothing kept two rows from having the same {', '.join(self._options.key)} all the time, and of such "
+                "rows the log does not tell which one changed"
+            )
+        return position, found.confirmed < position, proofs
 
     def _check_columns(self, now: Attributes) -> None:
         """Raises HistoryGone where a column is another one than the table was loaded from."""
@@ -214,18 +251,21 @@ class SlotLog(DatabaseLog):
         self._session.rows(output.SETTINGS)
         read = slots.messages(self._session, part.part, self._options.publication, upto=part.upto)
         for event in events(read, wanted):
-            yield self._looked_up(event, schema, identity.columns) if event.not_sent else event
+            yield event
+            if event.not_sent and (later := self._looked_up(event, schema, identity.columns)) is not None:
+                yield later
 
-    def _looked_up(self, event: Event, schema: Schema, key: Sequence[str]) -> Event:
-        """With the values that the table has now of a row whose key changed, where the log does not tell them.
+    def _looked_up(self, event: Event, schema: Schema, key: Sequence[str]) -> Event | None:
+        """The values that the table has now of a row whose key changed, where the log does not tell them.
 
         Whatever changed them since is an event that comes later, and so is the end of a row that is not there.
         """
         texts = dict(zip(schema.names, event.values, strict=True))
         named = {name: text for name in key if (text := texts.get(name)) is not None}
         found = slots.values(self._session, self._options.relation, named, event.not_sent)
-        known = dict(zip(event.not_sent, found or [None] * len(event.not_sent), strict=True))
-        return completed(event, schema, known)
+        if found is None:
+            return None
+        return completion(event, schema, named, dict(zip(event.not_sent, found, strict=True)))
 
     def _columns(self) -> Attributes:
         names, last = slots.columns(self._session, self._options.relation)

@@ -6,7 +6,7 @@ changed rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from tidegate.dialects.postgresql import Postgresql, catalog, publications
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused
-from tidegate.sources.change_log.slot.events import number
+from tidegate.sources.change_log.slot.events import WHOLE_ROW, number
 from tidegate.sources.shared.relation import of_table
 
 KEPT_BYTES = 1024 * 1024 * 1024
@@ -34,6 +34,7 @@ class SlotOptions(ReplicationSlot):
     """What a log in a slot is, as the project says; see `ChangeLog`.
 
     Args:
+        key: by which the changes are applied.
         selection: the columns that are read.
         folder: the project's.
     """
@@ -43,6 +44,7 @@ class SlotOptions(ReplicationSlot):
     table: str
     publication: str
     folder: Path
+    key: tuple[str, ...] = ()
     selection: ColumnSelection = field(default_factory=ColumnSelection)
 
     def __post_init__(self) -> None:
@@ -62,11 +64,8 @@ class SlotOptions(ReplicationSlot):
         """The table."""
         return of_table(Postgresql(), self.table)
 
-    def claim(self, key: Sequence[str]) -> None:
+    def claim(self) -> None:
         """Makes the server keep every change from now on, where it does not yet; called before the table is read.
-
-        Args:
-            key: by which the changes will be applied.
 
         Raises:
             ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
@@ -75,14 +74,7 @@ class SlotOptions(ReplicationSlot):
         """
         with session_of(self) as session:
             slots.check_server(session)
-            columns = check_identity(session, self).columns
-            if columns and not set(key) <= set(columns):
-                raise ConfigError(
-                    f"the log of {self.relation.label} identifies changed rows by {', '.join(columns)}, but the key of "
-                    f"the stream is {', '.join(key)}",
-                    hint=f"Use `key: [{', '.join(columns)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
-                )
-            check_unique(session, self, key)
+            check_key(session, self, check_identity(session, self))
             found = slots.find(session, self.slot)
             if found is not None and found.plugin != slots.PLUGIN:
                 raise ConfigError(
@@ -181,10 +173,29 @@ def check_identity(session: PostgresqlSession, options: SlotOptions) -> slots.Id
     return found
 
 
-def check_unique(session: PostgresqlSession, options: SlotOptions, key: Sequence[str]) -> None:
-    """Raises ConfigError where two rows may have one key, be it only until the end of a statement or transaction."""
-    label, named = options.relation.label, ", ".join(key)
-    found = [index for index in catalog.unique_indexes(session, options.relation) if index.columns <= set(key)]
+def check_key(session: PostgresqlSession, options: SlotOptions, identified: slots.Identified) -> tuple[str, ...]:
+    """What keeps two rows from having one key, be it only until the end of a statement or transaction.
+
+    Returns:
+        Constraints and indexes; none where the log itself shows whenever its rows had another key.
+
+    Raises:
+        ConfigError: nothing does, or the log does not tell the key of a row that went.
+    """
+    label, table, columns = options.relation.label, options.relation.sql, identified.columns
+    named = ", ".join(options.key)
+    if columns and not set(options.key) <= set(columns):
+        raise ConfigError(
+            f"the log of {label} identifies changed rows by {', '.join(columns)}, but the key of the stream is {named}",
+            hint=f"Use `key: [{', '.join(columns)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+        )
+    if children := catalog.inheriting(session, options.relation):
+        raise ConfigError(
+            f"{children[0]} inherits from {label}: a query of {label} returns its rows, too, and the log of {label} "
+            "does not contain them",
+            hint=f"`ALTER TABLE {children[0]} NO INHERIT {table}`, or load the table by another strategy.",
+        )
+    found = [index for index in catalog.unique_indexes(session, options.relation) if index.columns <= set(options.key)]
     if not found:
         raise ConfigError(
             f"nothing in {label} keeps two rows from having the same {named}, and of such rows the log does not tell "
@@ -192,13 +203,16 @@ def check_unique(session: PostgresqlSession, options: SlotOptions, key: Sequence
             hint="Give those columns a primary key or a unique index, and NOT NULL; or load the table by another "
             "strategy.",
         )
-    if not any(index.immediate for index in found):
+    immediate = [index for index in found if index.immediate]
+    if not immediate:
         raise ConfigError(
             f"the key {named} of {label} is DEFERRABLE: while a statement moves keys from row to row, two rows have "
             "one key, and the log does not tell which of them is deleted",
-            hint=f"`CREATE UNIQUE INDEX ON {options.relation.sql} ({', '.join(map(session.dialect.quote, key))})`, "
+            hint=f"`CREATE UNIQUE INDEX ON {table} ({', '.join(map(session.dialect.quote, options.key))})`, "
             "which is checked at once; or use another `key:`, or load the table by another strategy.",
         )
+    shown = identified.identity != WHOLE_ROW and set(columns) == set(options.key)
+    return () if shown else tuple(sorted(index.mark for index in immediate))
 
 
 @contextmanager
