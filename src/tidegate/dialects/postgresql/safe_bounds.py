@@ -53,16 +53,15 @@ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND l.relation = ANY('{{{oids}}}'::oid[]) AND l.pid IS DISTINCT FROM pg_backend_pid()
 """
+# Of the sequences that belong to a column only that of its identity fills it, and that of its default.
 SEQUENCES = """
 SELECT DISTINCT s.seqrelid::bigint, s.seqrelid::regclass::text, s.seqcache, s.seqincrement, s.seqcycle
 FROM pg_sequence s JOIN pg_depend d ON
   (d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
-   AND d.deptype IN ('a', 'i') AND (d.refobjid, d.refobjsubid) IN ({columns}))
+   AND d.deptype = 'i' AND (d.refobjid, d.refobjsubid) IN ({columns}))
   OR (d.refclassid = 'pg_class'::regclass AND d.refobjid = s.seqrelid AND d.classid = 'pg_attrdef'::regclass
    AND d.objid IN (SELECT oid FROM pg_attrdef WHERE (adrelid, adnum) IN ({columns})))
 """
-
-
 UNREADABLE = """
 SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -171,7 +170,7 @@ def safe_sequence_bound(
     hidden = _unreadable(session, sequences)
     if hidden is not None:
         return SafeBound(upto=upto, grant=f"GRANT SELECT ON SEQUENCE {hidden} TO {quoted(session.user)}")
-    return SafeBound(upto=upto, generated=_generated(session, sequences))
+    return SafeBound(upto=upto, generated=_generated(session, sequences, column.name))
 
 
 def _zone(session: DescribingSession, column: Column) -> str:
@@ -322,13 +321,25 @@ def _unreadable(session: DescribingSession, sequences: list[int]) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def _generated(session: DescribingSession, sequences: list[int]) -> int:
-    """The last number that any of the sequences has given to a row."""
+def _generated(session: DescribingSession, sequences: list[int], column: str) -> int:
+    """The last number that the column was given.
+
+    Raises:
+        EdgeUnknown: several sequences give it numbers, each in its own order.
+    """
     last = []
     for name, step in session.rows(STEPS.format(oids=_list(sequences))):
         ((number, called),) = session.rows(f"SELECT last_value, is_called FROM {name}")
-        last.append(int(number if called else number - step))
-    return max(last)
+        last.append((bool(called), int(number if called else number - step), str(name)))
+    (used, number, first), *others = sorted(last, reverse=True)
+    if used and others and others[0][0]:
+        raise EdgeUnknown(
+            f"the sequences {first} and {others[0][2]} have both given numbers to column {column!r}, so a smaller "
+            "number may arrive after a greater one",
+            hint=f"Let all of the table's partitions and children take the default of the table; then `ALTER SEQUENCE "
+            f"{others[0][2]} RESTART` says that its numbers are used no more. Or use another strategy.",
+        )
+    return number
 
 
 def _holders(session: DescribingSession, oids: list[int]) -> dict[tuple[str, int], Row]:
