@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Fence
-from tidegate.core.effects import Apply
-from tidegate.core.log import REFUSED
+from tidegate.core.effects import Apply, event_rules
+from tidegate.core.log import CLEARS, REFUSED, Truncate
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.writer import Writer
 from tidegate.dialects.spark import Spark
@@ -52,10 +52,16 @@ def remembered(stream: Stream, session: SparkSession, plan: LoadPlan) -> Applied
 
 
 def judged(rows: DataFrame, plan: LoadPlan) -> DataFrame:
-    """Events with the reason why one cannot be applied, including a key that is NULL; other rows as given."""
+    """Events with the reason why one cannot be applied, including a key that is NULL; other rows as given.
+
+    One that empties the table and is ignored need not be such that it could be applied.
+    """
     if REFUSED not in rows.columns:
         return rows
     from tidegate.spark import latest_events  # noqa: PLC0415 - rows are looked at, Spark is running
 
     others = [Spark().quote(name) for name in rows.columns if name != REFUSED]
-    return rows.selectExpr(*others, f"{latest_events.reason(plan.key)} AS {REFUSED}")
+    reason, rules = latest_events.reason(plan.key), event_rules(plan.changes.effect)
+    if rules is not None and rules.truncate is Truncate.IGNORE:
+        reason = f"CASE WHEN NOT {CLEARS} THEN {reason} END"
+    return rows.selectExpr(*others, f"{reason} AS {REFUSED}")

@@ -47,6 +47,10 @@ UNSEEN = (
     "it does not tell whether {} has changed, which the stream's key has: neither the key of its message nor the row "
     "before has it"
 )
+EMPTIED = (
+    "it empties one of the tables that `table: {}` stands for, and nothing tells which rows are of that one "
+    "(`truncate: ignore` leaves it out; or give each table a stream of its own)"
+)
 MONGODB = "coalesce(source.connector = 'mongodb', false)"
 
 
@@ -166,6 +170,7 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
         f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
         f"WHEN {_foreign_table(reading)} THEN {Spark().string(origin.foreign(reading.only))} "
         f"WHEN {MONGODB} THEN {_refused_document(reading)} "
+        f"WHEN {_empties_one_of_several(reading)} THEN {Spark().string(EMPTIED.format(reading.table))} "
         f"WHEN op <> 't' AND row IS NULL THEN "
         f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') "
         f"WHEN op <> 'd' THEN coalesce({events.strange(reading.fields, reading.ways.known)}, "
@@ -285,3 +290,7 @@ def _foreign_table(reading: ReadOptions) -> str:
     if reading.table is not None or reading.only is None:
         return "false"
     return f"source IS NOT NULL AND {origin.table(_source)} <> {Spark().string(reading.only)}"
+
+
+def _empties_one_of_several(reading: ReadOptions) -> str:
+    return "op = 't'" if reading.table is not None and "*" in reading.table else "false"

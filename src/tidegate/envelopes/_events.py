@@ -156,7 +156,8 @@ def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequenc
     # The parser ends with the first value, whatever follows it, and takes the first of an array for it.
     blank = Spark().string(json_text.BLANK)
     begins = f"startswith(text, '{{') OR startswith(ltrim({blank}, text), '{{')"
-    lost = f"contains(text, {Spark().string(json_text.ESCAPE)}) AND {json_text.cannot_be_kept('text')}"
+    # Its key tells which row a message deletes that has no row itself.
+    lost = f"{json_text.cannot_be_kept('text')} OR coalesce({json_text.cannot_be_kept(_text(KEY))}, false)"
     sound = f"({begins}) AND (cut OR {one('text')})"
     found = found.selectExpr(
         *(KEY, VALUE, ORIGIN, "problem", "raw", "known"),
@@ -165,8 +166,7 @@ def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequenc
     found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS whole")
     broken = (
         "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is not valid UTF-8' "
-        f"WHEN whole IS NULL OR NOT sound THEN {NO_OBJECT} WHEN lost THEN 'it contains an escape that is not a "
-        f"character' END"
+        f"WHEN whole IS NULL OR NOT sound THEN {NO_OBJECT} WHEN lost THEN '{json_text.NO_CHARACTER}' END"
     )
     raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
     return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts)

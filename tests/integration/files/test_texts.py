@@ -12,8 +12,9 @@ import pytest
 from pyarrow import orc, parquet
 
 from integration.files.landing import loaded, stream
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import TEXT, Column, Schema, array
 from tidegate.dialects.spark import json_rows
+from tidegate.dialects.spark.exact_text import TextRules, exact
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
 from tidegate.sources.shared.files.store import folder_of
@@ -139,6 +140,8 @@ NO_DOCUMENTS = [
     '{"id": 2',
     '{"id": 2, "id": 3}',
     '{"id": "\\ud800"}',
+    '{"id": "\ufdd0a"}',
+    '{"id": "\\ufdd0a"}',
     '{"id": NaN}',
     "[1]",
     "7",
@@ -159,6 +162,14 @@ def test_a_document_of_json_is_one_object_or_an_array_of_them(spark):
     good_ones = [JSON_LINE, ' {"a": "\\ud83d\\ude00 \\\\ud800 }{"} ', "{}", "\ufeff{}\r"]
     assert problems(good_ones, listed=False) == [""] * 4
     assert problems([f"[{each.strip()}]" for each in good_ones[:3]] + ["[]"], listed=True) == [""] * 4
+
+
+def test_an_array_keeps_every_character_of_its_texts(spark):
+    """Or it is no value of its column: the mark of numbers is a character that a text may hold, too."""
+    texts = ['["\ufdd0a"]', '["\\ufdd0a"]', '["a", "\\ud83d\\ude00 \\\\ud800 é"]']
+    frame = spark.createDataFrame([(n, text) for n, text in enumerate(texts)], "n int, text string")
+    rows = frame.selectExpr("n", f"{exact('text', array(TEXT), TextRules())} AS v").orderBy("n").collect()
+    assert [row["v"] for row in rows] == [None, None, ["a", "😀 \\ud800 é"]]
 
 
 FAULTS = {

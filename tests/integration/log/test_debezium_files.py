@@ -56,6 +56,21 @@ def test_events_of_two_tables_are_refused_in_one_load_and_in_two(log_of):
     assert log.rows() == [(1,)]
 
 
+def test_a_truncate_of_one_table_of_a_pattern_takes_no_row_of_the_others(log_of):
+    envelope = {"kind": "debezium", "columns": {"id": "bigint"}, "table": "public.order*"}
+    log = log_of(source={"path": "events/*.json", "envelope": envelope})
+    other, emptied = event("c", 11, 2), event("t", 12, None)
+    other["source"]["table"] = "orders_2"
+    log.events("1.json", event("c", 10, 1), other)
+    log.loaded()
+    log.events("2.json", {**emptied, "before": None}, event("c", 13, 3))
+    stopped = log.run().error
+    assert (stopped.code, "`truncate: ignore`" in stopped.message) == ("check_failed", True)
+    assert log.rows() == [(1,), (2,)]
+    log.loaded(options={"truncate": "ignore"})
+    assert log.rows() == [(1,), (2,), (3,)]
+
+
 @pytest.mark.parametrize("table", [None, "public.orders"])
 def test_events_are_decoded_once_to_be_applied_and_once_to_be_proven(log_of, monkeypatch, table):
     found, folded = [], merge.folded

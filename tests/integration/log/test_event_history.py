@@ -78,6 +78,7 @@ def test_a_truncate_stops_unless_it_is_left_out(log_of, kind):
     log.events("2.json", put(2, 1, "b", 5), put(5, 2, "c", 3), {"operation": "TRUNCATE", "sequence": 6})
     stopped = log.run()
     assert (stopped.error.code, "truncate" in stopped.error.hint) == ("check_failed", True)
+    assert "1 event empties the table (TRUNCATE)" in stopped.error.message
     assert versions(log) == before
     log.loaded(options={"truncate": "ignore"})
     assert versions(log) == [before[0], (2, "a", 1, 3, False), (2, "c", 3, None, True)]

@@ -115,6 +115,8 @@ def test_events_of_the_table_and_those_of_others(session):
     assert deleted[ORDER] < cleared[ORDER]
     every = told(session, Debezium(columns={"id": "int"}, table="public.*"), messages)
     assert [event["id"] for event in every] == [7, None, 8]
+    assert every[1][CLEARS]
+    assert "one of the tables that `table: public.*` stands for" in every[1][REFUSED], "rows of the others stay"
     plain = [Message(key=as_bytes(key), value=as_bytes(value)) for key, value in messages[:-2]]
     mine = Debezium(columns={"id": "int"})
     *_, strange = told(session, mine.of_table(mine.table_of(plain, None)), messages)

@@ -11,6 +11,7 @@ import pytest
 
 from support.envelopes import as_bytes, bare, columns, told
 from tidegate.core.log import RAW, REFUSED
+from tidegate.dialects.spark.json_text import NO_CHARACTER
 from tidegate.envelopes.debezium import Debezium
 
 pytestmark = [pytest.mark.spark]
@@ -30,6 +31,9 @@ def test_what_cannot_be_taken_is_told_and_never_null(session):
         (bare("x"), "its `op` is not one that Debezium writes"),
         (bare(after=None), "it has no row"),
         (bare(after=[1]), "its row is not a JSON object"),
+        ('{"op":"c","source":{},"after":{"id":"\ufdd01"}}', NO_CHARACTER),
+        ('{"op":"c","source":{},"after":{"id":"\\ufdd01"}}', NO_CHARACTER),
+        ('{"op":"c","source":{},"after":{"id":"\\ud83d"}}', NO_CHARACTER),
         (bare(after={"id": 2**31}), "column id: its value does not fit int"),
         (bare(after={"id": "x"}), "column id: its value does not fit int"),
         (bare(after={"id": 1, "n": "BBoBBoBBoBBo"}), "column n: its value does not fit decimal(6,2)"),
@@ -41,6 +45,7 @@ def test_what_cannot_be_taken_is_told_and_never_null(session):
         (bare(after={"id": 1, "n": "BBo=", "at": 0}), None),
         (bare(after={"id": 1, "n": 1050, "at": None}), None),
     ]
+    assert told(session, Debezium(columns=stated), [('{"id":"\ufdd01"}', bare("d"))])[0][REFUSED] == NO_CHARACTER
     cases += [({"payload": value}, reason) for value, reason in cases if isinstance(value, dict)]
     found = told(session, Debezium(columns=stated), [({"id": 1}, value) for value, _ in cases])
     assert [event[REFUSED] for event in found] == [reason for _, reason in cases]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidegate.core.schema import TEXT, Kind, Type
 from tidegate.dialects.spark import LONG_STRINGS, Spark
-from tidegate.dialects.spark.json_text import marked, unmarked
+from tidegate.dialects.spark.json_text import cannot_be_kept, marked, unmarked
 
 SPECIAL = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
@@ -281,6 +281,6 @@ def _array(text: str, element: Type, rules: TextRules) -> str:
     one = exact("x", element, rules)
     listed = f"transform(from_json({marked(text)}, 'array<string>', map({LONG_STRINGS})), y -> {unmarked('y')})"
     return (
-        f"CASE WHEN exists({listed}, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL "
+        f"CASE WHEN {cannot_be_kept(text)} OR exists({listed}, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL "
         f"ELSE transform({listed}, x -> {one}) END"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
 from tidegate.dialects.spark import LONG_STRINGS, Spark
-from tidegate.dialects.spark.json_text import BLANK, ESCAPE, MARK, cannot_be_kept, marked, one_document, unmarked
+from tidegate.dialects.spark.json_text import BLANK, MARK, NO_CHARACTER, cannot_be_kept, marked, one_document, unmarked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,8 +44,7 @@ def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False
         "CASE WHEN NOT is_valid_utf8(text) THEN 'it is not valid UTF-8' "
         f"WHEN NOT {begins} IN ({_openings(listed)}) THEN 'it is not a JSON object' "
         f"WHEN NOT {one_document('text')} THEN 'it is not one complete JSON document' "
-        f"WHEN contains(text, {string(ESCAPE)}) AND {cannot_be_kept('text')} "
-        "THEN 'it contains an escape that is not a character' END"
+        f"WHEN {cannot_be_kept('text')} THEN '{NO_CHARACTER}' END"
     )
     if not listed:
         found = found.selectExpr(*others, "text", f"{problem} AS problem")

@@ -11,6 +11,7 @@ from tidegate.dialects.spark import Spark
 
 MARK = "\ufdd0"
 """A character that Unicode keeps for the inner use of programs; a document that holds one is refused."""
+NO_CHARACTER = "it contains U+FDD0 or half of a surrogate pair, which are no characters"
 END = "tidegate: end of the document"
 QUOTED_END = f'"{END}"'
 ESCAPE = "\\u"
@@ -93,9 +94,14 @@ def one_document(text: str) -> str:
 
 
 def cannot_be_kept(text: str) -> str:
-    """Whether it holds half of a surrogate pair, which is no character, or the mark itself."""
+    """Whether it holds half of a surrogate pair, which is no character, or the mark itself, written out or escaped.
+
+    Most documents hold neither an escape nor the mark, and are not looked at any further.
+    """
     high, low = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     odd = r"(?<!\\)(?:\\\\)*+"
     alone = rf"{odd}{high}(?!{low})|(?<!{high}){odd}{low}"
     escaped = r"\\u[fF][dD][dD]0"
-    return f"({text} RLIKE {Spark().string(f'{alone}|{escaped}|{MARK}')})"
+    string = Spark().string
+    odd_one = f"{text} RLIKE {string(f'{alone}|{escaped}')}"
+    return f"(contains({text}, {string(MARK)}) OR (contains({text}, {string(ESCAPE)}) AND {odd_one}))"
