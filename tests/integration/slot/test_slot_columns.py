@@ -193,3 +193,28 @@ def test_past_versions_keep_their_values_under_another_name(loaded: Loaded):
     versions = [row for row in loaded.workspace.rows("shop.orders") if row["id"] == 1]
     versions.sort(key=lambda row: row["valid_from"])
     assert [(row["vv"], row["w"]) for row in versions] == [("v1", "w1"), ("second", "w1"), ("second", "later")]
+
+
+@pytest.mark.spark
+def test_a_key_that_changed_has_the_value_of_now_in_a_table_and_none_in_a_history(loaded: Loaded):
+    """What the log does not carry is looked up, and may be of a later change: no version shows that."""
+    loaded.sql(f"update orders set v = {LONG} where id < 3")
+    loaded.project()
+    loaded.loads()
+    loaded.sql(
+        "update orders set id = 101 where id = 1",
+        "update orders set v = 'later' where id = 101",
+        "update orders set id = 102 where id = 2",
+        "update orders set id = 103 where id = 3",
+        "delete from orders where id = 103",
+    )
+    loaded.loads()
+    loaded.is_equal()
+    loaded.project(write="scd2", target="lake.shop.history")
+    history = loaded.workspace
+    with history.project(loaded.spark) as project:
+        assert project.run("orders", full_refresh=True).exit_code == 0
+    loaded.sql("update orders set id = 202 where id = 102", "update orders set v = 'later' where id = 202")
+    refused = loaded.run()
+    assert (refused.error.code, "without every column" in refused.error.message) == ("check_failed", True)
+    assert sorted(row["id"] for row in history.rows("shop.history")) == [4, 5, 101, 102]

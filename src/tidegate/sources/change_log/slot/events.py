@@ -271,8 +271,8 @@ def completion(event: Event, columns: Schema, key: Collection[str], known: Mappi
         texts = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
     except ValueError as error:
         return later._replace(refused=f"a value of the row holds {error}")
-    told = {**dict(zip(columns.names, event.values, strict=True)), **dict.fromkeys(unknown), **texts}
-    return later._replace(values=[told[name] for name in columns.names])
+    values = {**dict(zip(columns.names, event.values, strict=True)), **dict.fromkeys(unknown), **texts}
+    return later._replace(values=[values[name] for name in columns.names])
 
 
 def _plain(text: str | None, column: Column) -> str | None:
