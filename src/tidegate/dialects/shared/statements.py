@@ -78,9 +78,12 @@ class Statements:
         return f"({found} OR {cursor} IS NULL)" if part.upto is not None else f"{cursor} IS NULL"
 
     def stats(self, part: Slice) -> str:
-        """Rows, last cursor, rows beyond the slice: one pass over what is above its lower bound."""
+        """Rows, last cursor, rows beyond the slice, greatest cursor: one pass over what is above its lower bound.
+
+        The greatest one is asked for as text, so that a value without one (`infinity`) is refused: no bound reaches it.
+        """
         if not isinstance(part, Range):
-            return f"SELECT count(*), NULL, 0 FROM {self.relation.sql} WHERE {self.condition(part)}"
+            return f"SELECT count(*), NULL, 0, NULL FROM {self.relation.sql} WHERE {self.condition(part)}"
         cursor, column = self.cursor(part.cursor)
         value, v = self._value(cursor, column), self.dialect.quote(CURSOR)
         wanted = []
@@ -93,7 +96,8 @@ class Statements:
         beyond = f"{v} > {self._literal(column, part.upto)}" if part.upto is not None else "1 = 0"
         counted = f"{inside} OR {v} IS NULL" if part.nulls else inside
         last = self.dialect.text(f"max(CASE WHEN {inside} THEN {v} END)", column)
-        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM {self.dialect.named(inner, 'cursors')}"
+        found = f"{_count_if(counted)}, {last}, {_count_if(beyond)}, {self.dialect.text(f'max({v})', column)}"
+        return f"SELECT {found} FROM {self.dialect.named(inner, 'cursors')}"
 
     def greatest(self, name: str) -> str:
         """The greatest value of a column as canonical text."""

@@ -183,7 +183,7 @@ class DatabaseProbe(Probe):
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice; asked once."""
         if part not in self._stats:
-            ((rows, last, later),) = self.session.rows(self.statements.stats(part))
+            ((rows, last, later, _),) = self.session.rows(self.statements.stats(part))
             size = self.session.row_bytes(self._relation) * rows if rows else 0
             found = SliceStats(rows=rows, last=last, later=later, bytes=size)
             self._stats[part] = found
