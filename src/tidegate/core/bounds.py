@@ -80,6 +80,17 @@ def earlier(value: str, length: timedelta) -> str | None:
         return None
 
 
+def beyond(value: str, upto: str, leeway: timedelta = timedelta(0)) -> bool:
+    """Whether a date or timestamp lies above another by more than the leeway, all in canonical texts.
+
+    Example:
+        >>> beyond("2025-01-02", "2025-01-01"), beyond("2025-01-02", "2025-01-01", timedelta(days=1))
+        (True, False)
+    """
+    least = earlier(value, leeway)
+    return least is not None and least > upto
+
+
 def step(*values: str) -> timedelta:
     """The greatest usual step of which all these canonical timestamps are multiples: how coarsely they were written.
 

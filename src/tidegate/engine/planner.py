@@ -36,6 +36,7 @@ class PlanInputs:
     Args:
         since: the position in the table; None for a first load.
         identity, clock: those of the source, see `core/ports/source.Probe`.
+        witness: see `Position`; of the source as it is now, or that of `since` where the position stays where it was.
         facts: what the writer needs to choose a mode.
         unloaded: changes of columns that `columns` does not show, because the contract leaves them out.
         before: which column of the source each of the table is, as the load before says it; None if only names tell.
@@ -49,6 +50,7 @@ class PlanInputs:
     columns: Schema
     identity: str
     clock: int | None
+    witness: Mapping[str, Any]
     facts: WriteFacts
     most_deleted: int | None = None
     last_sequence: int = 0
@@ -132,6 +134,7 @@ def _position(stream: Stream, found: PlanInputs, columns: Schema, evolve: Sequen
         kind=stream.strategy.kind,
         source=found.identity,
         clock=found.clock,
+        witness=found.witness,
         state={**_loaded_by(found.changes, load_id), **fenced},
         loaded_through=found.changes.loaded_through,
         schema=columns.digest,

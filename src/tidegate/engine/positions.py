@@ -19,6 +19,7 @@ from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import METHOD, method_of
 from tidegate.core.schema import Schema
@@ -29,6 +30,7 @@ from tidegate.engine.assemble.assemble import TableLocation
 from tidegate.engine.context import RunContext
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.reconcile import holds_rows, next_sequence
+from tidegate.engine.recovery import restored_source
 from tidegate.engine.recovery.recovery import unproven
 from tidegate.engine.recovery.repeats import refuse_repeats
 from tidegate.engine.stream import Stream
@@ -156,10 +158,11 @@ def set_value(stream: Stream, context: RunContext, value: str | None, *, reason:
 
     Raises:
         PlanError: the next run would add rows that the table already has.
+        ConfigError: the source has yet to reach that value.
     """
     state = stream.strategy.resume(value)
     refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), state)
-    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason)
+    return _stamp(stream, context, state, stream.strategy.resume_at(state), reason=reason)
 
 
 def adopt(stream: Stream, context: RunContext, value: str | None = None) -> StateView:
@@ -186,17 +189,20 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
     if value is None and stream.strategy.cursor:
         value = _greatest_cursor(stream, context, table)
     reason = "state adopt"
-    with stream.source.probe(context.sessions) as probe:
+    with stream.source.probe(context.sessions, stream.bound_request) as probe:
         if (adopted := stream.strategy.adopted(probe)) is not None:
             state, listed = adopted
             _prove(stream, context, table, probe, Everything())
             _stamp(stream, context, state, None, reason=reason, proven=table)
             context.registry.keep_manifest(stream.uid, listed)
             return show(stream, context)
+        state = stream.strategy.resume(value)
+        stream.strategy.check_value(state, probe)
+        value = stream.strategy.resume_at(state)
         if stream.strategy.cursor and (stream.writer.idempotent or stream.strategy.emits == {Insert}):
             part = Range(cursor=stream.strategy.cursor, after=None, upto=value, nulls=True)
             _prove(stream, context, table, probe, part)
-    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason, proven=table)
+    return _stamp(stream, context, state, value, reason=reason, proven=table)
 
 
 def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe, part: Slice) -> None:
@@ -270,7 +276,7 @@ def _measure(stream: Stream, context: RunContext, table: TableState, since: Posi
                 since,
                 sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
                 load_id=new_load_id(),
-                state={METHOD: method, **found.voucher()},
+                state=measured_state(stream.strategy, since.state, method, found),
                 schema=columns.digest,
             )
             # Fenced by the version that was there before anything was measured.
@@ -284,6 +290,13 @@ def _measure(stream: Stream, context: RunContext, table: TableState, since: Posi
                 reason="state repair: measured by Spark",
             )
         context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
+
+
+def measured_state(
+    strategy: Strategy, state: Mapping[str, Any], method: Mapping[str, Any], found: Ledger
+) -> dict[str, Any]:
+    """A position's state once the table was measured: where loads continue stays; of its rows only this is known."""
+    return {**strategy.unclaimed(state), METHOD: dict(method), **found.voucher()}
 
 
 def _filters(found: Ledger, grouping: Grouping, probe: Probe) -> dict[str, tuple[str, str]]:
@@ -305,6 +318,9 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
 ) -> StateView:
     """One commit without rows that carries the position, fenced like a load.
 
+    Whoever sets a position vouches for it: the source counts as the one to continue from as it is now, whatever an
+    earlier run found.
+
     Args:
         proven: the table as it was compared with its source; another version of it gets no position.
     """
@@ -316,7 +332,8 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
         if proven is not None and proven.snapshot != table.snapshot:
             raise CommitConflict(f"the table of stream {stream.name!r} was written to while it was being inspected")
         known = context.registry.last_sequence(stream.uid)
-        with stream.source.probe(context.sessions) as probe:
+        with stream.source.probe(context.sessions, stream.bound_request) as probe:
+            stream.strategy.check_value(state, probe)
             position = Position(
                 sequence=next_sequence(table, table.position, known),
                 load_id=new_load_id(),
@@ -328,9 +345,10 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 schema=table.position.schema if table.position else table.schema.digest,
                 writer=table.position.writer if table.position else stream.writer.signature,
                 retained=table.position.retained if table.position else {},
+                witness=restored_source.witness(stream, probe, None),
             )
         with context.session(small=True) as session:
-            _commit(stream, context, table, position, lease=lease, session=session, reason=reason)
+            _commit(stream, context, table, position, lease=lease, session=session, reason=reason, vouched=True)
     return show(stream, context)
 
 
@@ -343,6 +361,7 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
     lease: Lease,
     session: SparkSession,
     reason: str,
+    vouched: bool = False,
 ) -> None:
     """Of no rows; refused if the table is not at the version that was looked at."""
     plan = maintenance_plan(
@@ -360,7 +379,9 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
         staging.append(staging.read().limit(0))
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)
-    context.registry.set_position(stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason)
+    context.registry.set_position(
+        stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason, vouched=vouched
+    )
 
 
 def _greatest_cursor(stream: Stream, context: RunContext, table: TableState) -> str | None:

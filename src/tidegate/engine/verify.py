@@ -306,6 +306,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         columns=work.probe.schema(),
         identity=work.probe.identity(),
         clock=since.clock,
+        witness=since.witness,
         facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
         last_sequence=work.context.registry.last_sequence(stream.uid),
         before=column_names.columns_before(work),

@@ -18,7 +18,7 @@ from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry import checksums, files, intervals, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, plans, positions
-from tidegate.registry.values import PlanStatus, RegisteredPosition, SavedPlan
+from tidegate.registry.values import Discontinued, PlanStatus, RegisteredPosition, SavedPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,19 +100,19 @@ def loaded_columns(connection: Connection, uid: str, digest: str | None = None) 
     return {}
 
 
-def discontinued(connection: Connection, uid: str) -> str | None:
+def discontinued(connection: Connection, uid: str) -> Discontinued | None:
     """Why the source does not continue the position, as it was marked."""
     object_id = streams.find(connection, uid)
     newest = _newest(connection, object_id) if object_id is not None else None
-    return None if newest is None else newest.gone
+    return None if newest is None or newest.gone is None else Discontinued.parse(newest.gone)
 
 
-def mark_discontinued(connection: Connection, uid: str, reason: str | None) -> None:
+def mark_discontinued(connection: Connection, uid: str, mark: Discontinued | None) -> None:
     """Marks the newest position, and thereby those that follow; None takes the mark away."""
     newest = _newest(connection, streams.lock(connection, uid))
     if newest is not None:
         here = (positions.c.object_id == newest.object_id) & (positions.c.revision == newest.revision)
-        connection.execute(update(positions).where(here).values(gone=reason))
+        connection.execute(update(positions).where(here).values(gone=mark.to_text() if mark is not None else None))
 
 
 def finish_plan(connection: Connection, load_id: str, status: PlanStatus, now: datetime) -> None:
@@ -174,6 +174,7 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
     *,
     expected_sequence: int | None,
     reason: str,
+    vouched: bool,
 ) -> None:
     """To whatever is asked for, or an error; see `Registry.set_position`."""
     object_id = streams.lock(connection, uid)
@@ -187,6 +188,8 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         unverified = {"verified_through": None, "verified_ts": None}
         connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(unverified))
     _append(connection, object_id, position, evidence, stamp.at)
+    if vouched:
+        mark_discontinued(connection, uid, None)
     intervals.moved(connection, object_id, position.loaded_through if position else None, stamp.at)
     if position is not None:
         files.set_back(connection, object_id, position, stamp.at)

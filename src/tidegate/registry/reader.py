@@ -20,6 +20,7 @@ from tidegate.registry.migrate import require_schema
 from tidegate.registry.recent_history import RecentHistory, recent_history
 from tidegate.registry.tables import object_info, plans
 from tidegate.registry.values import (
+    Discontinued,
     PlanStatus,
     RegisteredPosition,
     RunRecord,
@@ -82,7 +83,7 @@ class RegistryReader:
         with self._database.read() as connection:
             return positions.history(connection, uid, limit)
 
-    def discontinued(self, uid: str) -> str | None:
+    def discontinued(self, uid: str) -> Discontinued | None:
         """Why the stream's source does not continue its position, as `mark_discontinued` kept it; else None."""
         with self._database.read() as connection:
             return positions.discontinued(connection, uid)

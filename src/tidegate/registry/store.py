@@ -29,6 +29,7 @@ from tidegate.registry.positions import Evidence
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.streams import Stamp
 from tidegate.registry.values import (
+    Discontinued,
     PlanStatus,
     SavedPlan,
     Status,
@@ -90,10 +91,10 @@ class Registry(RegistryReader):
         """Incidents that people are told of, and messages until they are sent."""
         return Incidents(self._database, self._clock)
 
-    def mark_discontinued(self, uid: str, reason: str | None) -> None:
-        """Keeps that the source was restored to before the stream's position; None once all of it was loaded since."""
+    def mark_discontinued(self, uid: str, mark: Discontinued | None) -> None:
+        """Keeps that the source was restored to before the stream's position; None once that holds no longer."""
         with self._database.write() as connection:
-            positions.mark_discontinued(connection, uid, reason)
+            positions.mark_discontinued(connection, uid, mark)
 
     def advance(
         self, load: LoadPlan | SavedPlan, *, snapshot: str | None, table_uuid: str | None, verified: bool | None
@@ -130,11 +131,13 @@ class Registry(RegistryReader):
         expected_sequence: int | None = None,
         changed_by: str | None = None,
         verified: bool | None = None,
+        vouched: bool = False,
     ) -> None:
         """The position becomes this one, None for none, and `status_change_log` keeps the reason.
 
         `sequence` in the registry never goes down by it. `expected_sequence` is the one of the present position,
-        0 for none, None for whichever it is. `verified` is kept as it was where the position is the same.
+        0 for none, None for whichever it is. `verified` is kept as it was where the position is the same. `vouched`
+        says that a person vouches for the source to continue from it: what was kept to the contrary is dropped.
 
         Raises:
             PositionMoved: the stream is not at the expected position; nothing changed.
@@ -143,7 +146,14 @@ class Registry(RegistryReader):
         stamp = self._stamp(changed_by)
         with self._database.write() as connection:
             positions.set_position(
-                connection, uid, position, evidence, stamp, expected_sequence=expected_sequence, reason=reason
+                connection,
+                uid,
+                position,
+                evidence,
+                stamp,
+                expected_sequence=expected_sequence,
+                reason=reason,
+                vouched=vouched,
             )
 
     # Partitions

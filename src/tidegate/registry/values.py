@@ -5,6 +5,7 @@ Never imports a database driver.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
@@ -64,6 +65,34 @@ class RegisteredPosition:
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
         return {**_document(self), "position": self.position.to_dict()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discontinued:
+    """Why the source does not continue a stream's position.
+
+    Args:
+        reason: one sentence for people.
+        options: those of the strategy on which the finding rests, by name; it says nothing where they are others.
+    """
+
+    reason: str
+    options: Mapping[str, str | None] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        """As the registry keeps it; `parse` is the inverse."""
+        return json.dumps({"reason": self.reason, "options": dict(self.options)}) if self.options else self.reason
+
+    @classmethod
+    def parse(cls, text: str) -> Discontinued:
+        """The inverse of `to_text`.
+
+        Example:
+            >>> mark = Discontinued(reason="the clock went back", options={"time_zone": "UTC"})
+            >>> Discontinued.parse(mark.to_text()) == mark, Discontinued.parse("restored").reason
+            (True, 'restored')
+        """
+        return cls(**json.loads(text)) if text.startswith('{"reason"') else cls(reason=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.slices import Range
+from tidegate.core.slices import Everything, Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.spelling import suggest
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, HistoryGone, PlanError
@@ -88,6 +88,20 @@ class Sequence(Strategy):
         """The value up to which the rows were read."""
         value: str | None = state.get("value")
         return value
+
+    def check_value(self, state: Mapping[str, Any], probe: Probe) -> None:
+        """The number must be one that the source has given out."""
+        value, edge = self.resume_at(state), probe.edge()
+        held = probe.key_bounds(Everything(), self.column) if edge.held_by else None
+        greatest = held.high if held is not None else edge.upto
+        known = [int(each) for each in (greatest, edge.generated) if each is not None]
+        if value is not None and known and int(value) > max(known):
+            raise ConfigError(
+                f"{self.column} = {value} lies beyond {max(known)}, the last number that the source has given out: "
+                f"rows that get the numbers between them would be missed",
+                hint="Give a number up to which the table holds every row of the source: `tidegate state set STREAM "
+                "VALUE`, or `tidegate state adopt STREAM --at VALUE` for a table without a position.",
+            )
 
     def check_position(self, since: Position, probe: Probe) -> None:
         """The source has to go on from where this strategy left it."""

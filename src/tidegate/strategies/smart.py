@@ -168,6 +168,11 @@ class Smart(Strategy):
         value: str | None = state.get("value")
         return value
 
+    def check_value(self, state: Mapping[str, Any], probe: Probe) -> None:
+        """As of the column, if there is one."""
+        if self.column is not None and "value" in state:
+            self._strategy(LoadMethod.INCREMENTAL).check_value(state, probe)
+
     def covers(self, since: Position | None, probe: Probe) -> Slice:
         """The version that was loaded, if the source keeps versions; otherwise partitions, or rows up to a value."""
         return loaded_version(since, probe) or compared_partitions(since) or Strategy.covers(self, since, probe)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier, step
+from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, beyond, earlier, step
 from tidegate.core.changes import ChangeSet, Observed, SafeBound, SliceStats
 from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Upsert
@@ -143,6 +143,29 @@ class Watermark(Strategy):
         value: str | None = state.get("value")
         return value
 
+    def check_value(self, state: Mapping[str, Any], probe: Probe) -> None:
+        """The value must not lie beyond the safe bound of now, or beyond every value and the time of files."""
+        value, edge = self.resume_at(state), probe.edge()
+        if value is None:
+            return
+        known = edge.upto
+        if not edge.final:  # such rows have no clock, and may state a time to come
+            known = max(text for text in (edge.upto, _until(probe.now())) if text is not None)
+        if known is None:
+            raise ConfigError(
+                f"nothing tells now whether {self.column} = {value} lies beyond the clock of the source: it is held "
+                f"back by {', '.join(edge.held_by)}",
+                hint="Set the position again once that has ended.",
+            )
+        if beyond(value, known, self._leeway if edge.final else timedelta(0)):
+            held = f", held back by {', '.join(edge.held_by)}" if edge.held_by else ""
+            raise ConfigError(
+                f"{self.column} = {value} lies beyond {known}, up to which the source can be read now{held}: rows that "
+                f"are written until then would be missed",
+                hint="Give an earlier value, up to which the table holds every row of the source: `tidegate state set "
+                "STREAM VALUE`, or `tidegate state adopt STREAM --at VALUE` for a table without a position.",
+            )
+
     def check_position(self, since: Position, probe: Probe) -> None:
         """The source has to go on from where this strategy left it."""
         check_owner(since, self.kind, self.cursor)
@@ -194,15 +217,22 @@ class Watermark(Strategy):
         A bound is never below an earlier one, whoever writes. Rows that were written since the clock went back carry
         times of before the position; those within the lookback are found by comparing.
         """
-        if value is None or edge.upto is None or not edge.final:
+        if value is None or edge.upto is None or not edge.final or not beyond(value, edge.upto, self._leeway):
             return
-        least = earlier(value, max(self._offsets, default=timedelta(0)) + self.safety_lag)
-        if least is not None and least > edge.upto:
-            raise HistoryGone(
-                f"the table was loaded up to {self.column} = {value}, and the clock of the source is behind that: rows "
-                f"that were written since it went back would be missed",
-                restored=True,
-            )
+        zone = f" in the time zone {self.time_zone}" if self.time_zone else ""
+        raise HistoryGone(
+            f"the table was loaded up to {self.column} = {value}, and the clock of the source is behind that{zone}: "
+            f"rows that were written since it went back would be missed",
+            hint="Correct `time_zone:` in the strategy if it is not the one in which the column is written, then run "
+            "again. Else run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
+            restored=True,
+            options={"time_zone": self.time_zone},
+        )
+
+    @property
+    def _leeway(self) -> timedelta:
+        """How far a position may lie above the bound: what is compared again, and what is left out."""
+        return max(self._offsets, default=timedelta(0)) + self.safety_lag
 
     def _whole_steps(self, probe: Probe, value: str | None, edge: SafeBound) -> tuple[SafeBound, SliceStats]:
         """The edge, below a value that later rows may still get, and the rows up to it.
@@ -335,6 +365,11 @@ def _passed(upto: str, last: str, *others: str) -> bool:
     if len(last) == DAY_LENGTH or last.isdigit():
         return True
     return datetime.fromisoformat(last) + step(last, *others) <= datetime.fromisoformat(upto) + TICK
+
+
+def _until(now: datetime) -> str:
+    """The latest time that any clock shows at this moment, whatever its zone."""
+    return (now.astimezone(UTC) + timedelta(hours=14)).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _rows(window: str | None) -> int:

@@ -92,6 +92,7 @@ def plan(
         columns=columns,
         identity="server/relation",
         clock=77,
+        witness={},
         facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5, reset=reset),
         last_sequence=last_sequence,
         unloaded=unloaded,

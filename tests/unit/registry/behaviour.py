@@ -15,7 +15,7 @@ from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import this_process
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import plans, positions
-from tidegate.registry.values import PlanStatus
+from tidegate.registry.values import Discontinued, PlanStatus
 from unit.registry.loads import UID, load, publish
 
 # Streams
@@ -244,13 +244,18 @@ def test_an_unreadable_position_says_how_to_repair_it_and_can_be(registry, raw):
     assert stands.position == first
 
 
-def test_a_source_that_was_restored_stays_marked_until_everything_was_loaded(registry):
+def test_a_source_that_was_restored_stays_marked_until_all_was_loaded_or_a_person_set_the_position(registry):
+    mark = Discontinued(reason="restored", options={"time_zone": None})
     assert registry.discontinued(UID) is None
     first = publish(registry, load(through="10"))
     assert registry.discontinued(UID) is None
-    registry.mark_discontinued(UID, "restored")
+    registry.mark_discontinued(UID, mark)
     second = publish(registry, load(first, through="20"))
-    assert registry.discontinued(UID) == "restored"
+    assert registry.discontinued(UID) == mark
     registry.mark_discontinued(UID, None)
-    publish(registry, load(second, through="30"))
+    third = publish(registry, load(second, through="30"))
     assert registry.discontinued(UID) is None
+    registry.mark_discontinued(UID, mark)
+    for vouched in (False, True):
+        registry.set_position(UID, third, snapshot="1", table_uuid="u", reason="state", vouched=vouched)
+        assert registry.discontinued(UID) == (None if vouched else mark)

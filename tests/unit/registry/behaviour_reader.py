@@ -9,6 +9,7 @@ from tidegate.errors import RegistryError
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import VERSION_TABLE
+from tidegate.registry.values import Discontinued
 from unit.registry.loads import UID, load, publish
 
 
@@ -29,14 +30,14 @@ def test_a_reader_sees_what_is_written_while_it_is_open(registry, url):
     written(registry)
     with RegistryReader.open(url) as reader:
         assert reader.discontinued(UID) is None
-        registry.mark_discontinued(UID, "restored")
-        assert reader.discontinued(UID) == "restored"
+        registry.mark_discontinued(UID, Discontinued(reason="restored"))
+        assert reader.discontinued(UID) == Discontinued(reason="restored")
 
 
 def test_the_database_rejects_what_a_reader_writes(registry, url):
     written(registry)
     with RegistryReader.open(url) as reader, pytest.raises(RegistryError):
-        Registry(reader._database).mark_discontinued(UID, "restored")
+        Registry(reader._database).mark_discontinued(UID, Discontinued(reason="restored"))
     assert registry.discontinued(UID) is None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from support.probes import PartialProbe
 from tidegate.core.batch import Latest
@@ -36,6 +37,7 @@ class Table(PartialProbe):
     final: bool = True
     generated: int | None = None
     grant: str | None = None
+    held_by: tuple[str, ...] = ()
     source: str = "memory"
     ticks: int = 1
     schema_: Schema = SCHEMA
@@ -59,7 +61,9 @@ class Table(PartialProbe):
         return list(key) == ["id"]
 
     def edge(self) -> SafeBound:
-        return SafeBound(upto=self.safe, final=self.final, generated=self.generated, grant=self.grant)
+        return SafeBound(
+            upto=self.safe, held_by=self.held_by, final=self.final, generated=self.generated, grant=self.grant
+        )
 
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")
@@ -67,7 +71,12 @@ class Table(PartialProbe):
         return SliceStats(rows=len(found), last=max(cursors, default=None))
 
     def key_bounds(self, part: Slice, column: str) -> Prune | None:
-        return None
+        found = [value for row in self._rows(part, "key_bounds") if (value := self.rows[row][column]) is not None]
+        known = self.schema().find(column)
+        return Prune(column=column, type=known.type, low=min(found), high=max(found)) if found and known else None
+
+    def now(self) -> datetime:
+        return datetime(2025, 1, 31, tzinfo=UTC)
 
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
         found = self._rows(part, "fingerprint")

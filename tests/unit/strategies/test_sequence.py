@@ -88,6 +88,19 @@ def test_numbers_that_were_set_back_stop(safe: str | None, generated: int) -> No
     assert stopped.value.context["restored"]
 
 
+@pytest.mark.parametrize(
+    ("safe", "held_by", "generated", "most"),
+    [("3", (), 9, 9), ("3", (), None, 3), ("3", (), 2, 3), (None, ("pid 1",), None, 3), (None, (), None, None)],
+)
+def test_a_number_that_was_not_given_out_is_no_position_that_can_be_set(safe, held_by, generated, most) -> None:
+    one = stream()
+    one.table.safe, one.table.held_by, one.table.generated = safe, held_by, generated
+    one.strategy.check_value(one.strategy.resume(str(most or 10**9)), one.table)
+    if most is not None:
+        with pytest.raises(ConfigError, match=f"beyond {most}, the last number"):
+            one.strategy.check_value(one.strategy.resume(str(most + 1)), one.table)
+
+
 @pytest.mark.parametrize("loaded", [False, True])
 def test_numbers_above_those_that_were_generated_stop(loaded: bool) -> None:
     """The rows that get the numbers between them come later."""

@@ -14,10 +14,12 @@ from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
-from tidegate.core.position_state import unclaimed
+from tidegate.core.position_state import begin_of, unclaimed
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Range
+from tidegate.engine.positions import measured_state
 from tidegate.errors import ConfigError, HistoryGone
+from tidegate.strategies.checksum import Checksum, Method
 from tidegate.strategies.smart import Smart
 from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
@@ -213,6 +215,29 @@ def test_without_a_column_only_the_rows_themselves_say_that_nothing_changed() ->
     stream.strategy = stream.strategy.learned(costs(full=3, snapshot_diff=90))
     assert way(stream.run()) == "full"
     assert stream.run() is None
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Smart(column="updated_at", partition_by="created_at", period=Period.DAY),
+        Checksum(method=Method.BY_DATE, column="created_at", period=Period.DAY, lookback="LAST_3_DAYS"),
+    ],
+)
+def test_a_position_that_was_measured_again_says_all_that_the_next_load_needs(strategy) -> None:
+    stream = Stream(table=source(), strategy=strategy)
+    stream.table.at = datetime(2025, 1, 3, tzinfo=UTC)
+    stream.run()
+    before = stream.position.state
+    ledger = Ledger(entries={"x": Entry(fingerprint=Fingerprint(rows=1))})
+    method = {"kind": "by_date", "column": "created_at", "period": "day"}
+    state = measured_state(strategy, before, method, ledger)
+    assert ledger.vouched(state)
+    assert "whole_at" not in state, "rows were changed behind it"
+    assert {"cursor", "value"} <= state.keys() if strategy.cursor else begin_of(state) == begin_of(before) is not None
+    stream.position = replace(stream.position, state=state)
+    stream.strategy.check_position(stream.position, stream.table)
+    assert stream.strategy.resume_at(state) == stream.strategy.resume_at(before)
 
 
 def test_another_source_or_another_column_stops() -> None:

@@ -61,6 +61,46 @@ def test_a_clock_that_went_back_to_before_the_position_stops() -> None:
     with pytest.raises(HistoryGone, match="clock of the source is behind that") as gone:
         one.run()
     assert gone.value.context["restored"], "later runs, by a clock that is past the position again, cannot see it"
+    assert gone.value.context["options"] == {"time_zone": None}, "what was seen holds for this zone alone"
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "refused"),
+    [
+        ("2025-01-31", {}, False),
+        ("2025-01-31 00:00:00.000000", {}, False),
+        ("2025-01-31 00:00:00.000001", {}, True),
+        ("2205-01-02", {}, True),
+        ("2025-01-31 12:00:00+12:00", {}, False),
+        ("2025-01-31 06:00:00", {"safety_lag": 6 * HOUR}, False),
+        ("2025-01-31 06:00:00", {"lookback": 5 * HOUR}, True),
+    ],
+)
+def test_a_position_beyond_the_bound_is_not_set_and_what_may_be_set_stops_no_run(value, options, refused) -> None:
+    one = stream(**options)
+    one.run()
+    state = one.strategy.resume(value)
+    if refused:
+        with pytest.raises(ConfigError, match="up to which the source can be read now") as error:
+            one.strategy.check_value(state, one.table)
+        assert "tidegate state set STREAM VALUE" in error.value.hint
+    else:
+        one.strategy.check_value(state, one.table)
+        one.position = replace(one.position, state=state)
+        one.run()
+
+
+def test_a_position_is_not_set_while_nothing_tells_the_bound_nor_beyond_the_time_of_files() -> None:
+    one = stream()
+    one.table.safe, one.table.held_by = None, ("pid 1",)
+    with pytest.raises(ConfigError, match="held back by pid 1"):
+        one.strategy.check_value(one.strategy.resume("2025-01-02"), one.table)
+    files = Table(safe="2090-01-01 00:00:00.000000", final=False)
+    one.strategy.check_value(one.strategy.resume("2090-01-01"), files)
+    files.safe = None
+    one.strategy.check_value(one.strategy.resume("2025-01-31"), files)
+    with pytest.raises(ConfigError, match="beyond 2025-01-31 14"):
+        one.strategy.check_value(one.strategy.resume("2090-01-01"), files)
 
 
 @pytest.mark.parametrize("options", [{"lookback": 12 * HOUR}, {"safety_lag": 12 * HOUR}])

@@ -93,6 +93,17 @@ class Strategy(Protocol):
         """The cursor value after which the next load continues; None if the position is not a cursor value."""
         return None
 
+    def check_value(self, state: Mapping[str, Any], probe: Probe) -> None:  # noqa: ARG002 - by default there is none
+        """Refuses a position that a person sets at a value which the source has yet to reach.
+
+        Args:
+            state: as `resume` made it.
+
+        Raises:
+            ConfigError: rows that come until it is reached would never be read.
+        """
+        return
+
     def unclaimed(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The state without what it claims of the table's rows; where the next load continues stays in it."""
         return position_state.unclaimed(state)

@@ -1,25 +1,41 @@
 """Keeps refusing a source that was found restored, even after new writes have passed the loaded position.
 
-Only a full refresh lifts the refusal.
+A full refresh lifts the refusal, and so does a person who sets the position or puts the option right that it rests on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+from tidegate.core.ports.source import Probe
+from tidegate.core.position import Position
 from tidegate.engine.context import RunContext
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone
+from tidegate.registry.values import Discontinued
+
+
+def witness(stream: Stream, probe: Probe, since: Position | None) -> Mapping[str, Any]:
+    """What will tell later whether the source goes on from now, for a position up to which it was looked at now.
+
+    A position that stays where it was keeps its own: what it is a witness of has not moved either.
+    """
+    restore = probe.restore
+    return restore.witness(stream.strategy.cursor, since) if restore is not None else {}
 
 
 def refuse(stream: Stream, context: RunContext) -> None:
     """Raises HistoryGone if an earlier run found that the source was restored."""
     known = None if context.reads_everything else context.registry.discontinued(stream.uid)
-    if known is not None:
+    if known is not None and _holds(known, stream):
+        value = " VALUE" if stream.strategy.cursor else ""
+        kept = f"`tidegate state {'set' if value else 'rewind'} {stream.name}{value or ' --to SEQUENCE'}`"
         raise HistoryGone(
-            f"{known}; seen by an earlier run",
-            hint=f"Replace the table with what the source has now: `tidegate resync {stream.name} --replace --yes`.",
+            f"{known.reason}; seen by an earlier run",
+            hint=f"Replace the table with what the source has now: `tidegate resync {stream.name} --replace --yes`. If "
+            f"the source was not restored, continue from a position that you vouch for: {kept}.",
         )
 
 
@@ -31,10 +47,18 @@ def remembering(stream: Stream, context: RunContext) -> Iterator[None]:
         yield
     except HistoryGone as error:
         if error.context.get("restored"):
-            context.registry.mark_discontinued(stream.uid, error.message)
+            mark = Discontinued(reason=error.message, options=error.context.get("options", {}))
+            context.registry.mark_discontinued(stream.uid, mark)
         raise
+    if not context.reads_everything and context.registry.discontinued(stream.uid) is not None:
+        forget(stream, context)  # it rested on an option that has been put right since, and the load found it wrong
 
 
 def forget(stream: Stream, context: RunContext) -> None:
     """Lifts the refusal, once everything that the source has now is loaded."""
     context.registry.mark_discontinued(stream.uid, None)
+
+
+def _holds(known: Discontinued, stream: Stream) -> bool:
+    """Whether the strategy still has the options on which the finding rests."""
+    return all(getattr(stream.strategy, name, None) == value for name, value in known.options.items())

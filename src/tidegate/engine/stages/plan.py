@@ -19,6 +19,7 @@ from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Stage
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.recovery import restored_source
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, SchemaRefused
 
@@ -39,6 +40,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
+            witness=restored_source.witness(stream, probe, work.recovered.since),
             facts=_write_facts(work, changes, unique=unique),
             most_deleted=delete_guard.limit(work),
             last_sequence=work.context.registry.last_sequence(stream.uid),
@@ -46,9 +48,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             before=columns_before(work),
         )
         made = make_plan(stream, found, now=work.context.now())
-        restore = probe.restore
-        kept = restore.witness(stream.strategy.cursor, work.recovered.since) if restore is not None else {}
-        made = replace(made, since=work.recovered.stored, position=replace(made.position, witness=kept))
+        made = replace(made, since=work.recovered.stored)
         made = keep_loaded_columns(made) if some else made
         _refuse_irreplaceable(stream, made)
         _refuse_layout(stream, made)
