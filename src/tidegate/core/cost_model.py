@@ -94,7 +94,8 @@ class CostHistory:
 
     Args:
         costs: newest first.
-        proven_at: when the whole table was last compared with its source and equal, by `tidegate verify`.
+        proven_at: the source's time at which the whole table was last found equal by `tidegate verify`, if it descends
+            from the version that was compared.
     """
 
     costs: tuple[Cost, ...] = ()

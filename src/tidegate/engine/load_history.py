@@ -6,31 +6,50 @@ Reads the registry only, never a source or table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.cost_model import CHOICE, Cost, CostHistory, LoadMethod
 from tidegate.core.outcome import Result
+from tidegate.registry.facts import MEASURE
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import RunRecord, Status
 
 RUNS = 50
 TASKS = 500
+LOAD, READ_AT = "load_id", "read_at"
 
 
 def of(registry: RegistryReader, uid: str) -> CostHistory:
-    """What the last loads took, and when `tidegate verify` last found every column of the whole table equal."""
-    newest = next((task for task in registry.tasks(uid, Status.OK, limit=TASKS) if _proves(task.result_payload)), None)
+    """What the last loads took, and of when the source is that the table was last proven to hold."""
     return CostHistory(
         costs=tuple(cost for run in registry.history(uid, RUNS) for cost in _costs(run)),
-        proven_at=newest.start_ts if newest else None,
+        proven_at=proven_at(registry, uid),
     )
 
 
-def _proves(facts: Mapping[str, Any] | None) -> bool:
-    """Whether a comparison found the whole table equal, and left out no column."""
-    found = facts or {}
-    return bool(found.get("equal")) and found.get("level") != Level.COUNTS and not found.get("columns_not_covered")
+def proven_at(registry: RegistryReader, uid: str) -> datetime | None:
+    """The source's time at which `tidegate verify` last found every column of the whole table equal.
+
+    Of a version from which the present one descends: of one that was rolled back since it says nothing.
+    """
+    for task in registry.tasks(uid, Status.OK, limit=TASKS, task_type=MEASURE):
+        facts = task.result_payload or {}
+        if _proves(facts) and registry.descends(uid, facts[LOAD]):
+            return datetime.fromisoformat(facts[READ_AT])
+    return None
+
+
+def proof_of(load_id: str, read_at: datetime) -> dict[str, str]:
+    """What a comparison notes of itself: of the table as which load left it, and of the source as it was when."""
+    return {LOAD: load_id, READ_AT: read_at.astimezone(UTC).isoformat()}
+
+
+def _proves(facts: Mapping[str, Any]) -> bool:
+    """Whether a comparison found the whole table equal, left out no column, and says what it compared."""
+    whole = bool(facts.get("equal")) and facts.get("level") != Level.COUNTS and not facts.get("columns_not_covered")
+    return whole and LOAD in facts and READ_AT in facts
 
 
 def _costs(run: RunRecord) -> Iterator[Cost]:

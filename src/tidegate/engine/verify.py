@@ -21,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import begin_of
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import column_names, hooks, load, retention
+from tidegate.engine import column_names, hooks, load, load_history, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -221,6 +221,7 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         work.journal.stage(Stage.VERIFY) as tell,
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
     ):
+        read_at = work.probe.now()  # before the snapshot is taken, which holds all that was written until then
         work.journal.working(f"{stream.target}: {DOING[level]}")
         difference = comparison.difference(work, session, level)
         work.probe.verify_unchanged()
@@ -229,8 +230,10 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         columns = work.probe.schema()
         payload |= {"columns_not_covered": list(columns.not_covered), "columns_excluded": list(columns.excluded)}
         payload |= {"rows_quarantined": difference.quarantined}
-        if work.recovered.loaded is not None and (begin := begin_of(work.recovered.loaded.state)):
-            payload |= {"begin": dict(begin)}
+        if (loaded := work.recovered.loaded) is not None:
+            payload.update(load_history.proof_of(loaded.load_id, read_at))
+            if begin := begin_of(loaded.state):
+                payload.update(begin=dict(begin))
         if difference.fingerprints is not None:
             source, table = difference.fingerprints
             payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}

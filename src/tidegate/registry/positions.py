@@ -56,6 +56,26 @@ def last_sequence(connection: Connection, uid: str) -> int:
     return 0 if row is None else int(row.sequence)
 
 
+def descends(connection: Connection, uid: str, load_id: str) -> bool:
+    """Whether the stream's table is what that load made of it, and later ones: it never went back to before it.
+
+    Nor was it replaced. False for a load that the stream's position never was.
+    """
+    object_id = streams.find(connection, uid)
+    own = select(positions).where(positions.c.object_id == object_id)
+    query = own.where(positions.c.load_id == load_id).order_by(positions.c.revision.desc()).limit(1)
+    row = None if object_id is None else connection.execute(query).one_or_none()
+    if row is None:
+        return False
+    sequence, later = parsed(row).sequence, connection.execute(own.where(positions.c.revision > row.revision))
+    return all(
+        each.position is not None
+        and parsed(each).sequence >= sequence
+        and (each.table_uuid is None or row.table_uuid is None or each.table_uuid == row.table_uuid)
+        for each in later
+    )
+
+
 def save_plan(connection: Connection, plan: LoadPlan, run_id: str, now: datetime) -> None:
     """The plan is kept as PLANNED."""
     row = {

@@ -83,6 +83,11 @@ class RegistryReader:
         with self._database.read() as connection:
             return positions.history(connection, uid, limit)
 
+    def descends(self, uid: str, load_id: str) -> bool:
+        """Whether the stream's table was never taken back to before that load, nor replaced since; see `rollback`."""
+        with self._database.read() as connection:
+            return positions.descends(connection, uid, load_id)
+
     def discontinued(self, uid: str) -> Discontinued | None:
         """Why the stream's source does not continue its position, as `mark_discontinued` kept it; else None."""
         with self._database.read() as connection:

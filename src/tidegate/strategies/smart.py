@@ -280,9 +280,10 @@ class Smart(Strategy):
         loaded = since.state.get(WHOLE_AT)
         if loaded is None:  # nor is it known what a comparison before that found
             return True
-        known = [datetime.fromisoformat(loaded)]
-        known += [self.cost_history.proven_at] if self.cost_history.proven_at else []
-        return now - max(known) >= self.full_every
+        known = (datetime.fromisoformat(loaded), self.cost_history.proven_at)
+        # What a clock that was ahead dated says nothing of when it was.
+        last = max((at for at in known if at is not None and at <= now), default=None)
+        return last is None or now - last >= self.full_every
 
     def _strategy(self, way: LoadMethod) -> Strategy:
         return cast("Strategy", plugins.load("strategies", KIND[way])(**self._options(way)))

@@ -20,7 +20,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.schema import TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.errors import ConfigError, EdgeUnknown
+from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused
 from tidegate.sources.database import Database
 from tidegate.sources.shared.relation import of_table
 from tidegate.strategies.watermark import Watermark
@@ -363,3 +363,29 @@ def test_a_zone_of_the_login_alone_is_not_that_of_the_writers(
     admin.execute(f"ALTER DATABASE {database} SET timezone = 'Asia/Tokyo'")
     there = datetime.fromisoformat(safe_time_bound(url, "at").upto or "")
     assert timedelta(hours=8, minutes=59) < there - here < timedelta(hours=9)
+
+
+@pytest.mark.parametrize("options", [{}, {"on_null": "fallback", "fallback": "created_at"}])
+def test_a_value_that_no_edge_reaches_is_refused_also_as_the_fallback(shop: Shop, options: dict[str, str]) -> None:
+    strategy = Watermark(column="updated_at", **options)
+    column = "created_at" if options else "updated_at"
+    session = shop.session()
+    session.execute("ALTER TABLE orders ADD created_at timestamptz DEFAULT now(), ALTER updated_at DROP NOT NULL")
+    with orders_of(shop.url).probe(bound=strategy.bound_request) as probe:
+        strategy.detect(probe, None)
+    session.execute(f"INSERT INTO orders (name, {column}) VALUES ('never', 'infinity')")
+    session.execute("UPDATE orders SET updated_at = NULL WHERE name = 'never' AND created_at = 'infinity'")
+    with (
+        orders_of(shop.url).probe(bound=strategy.bound_request) as probe,
+        pytest.raises(SchemaRefused, match="updated_at"),
+    ):
+        strategy.detect(probe, None)
+
+
+def test_the_time_of_a_snapshot_is_the_servers_and_lies_before_what_it_does_not_show(shop: Shop) -> None:
+    with orders_of(shop.url).probe() as probe:
+        before = probe.now()
+        known = probe.count(Everything())
+        shop.session().execute("INSERT INTO orders (name, updated_at) VALUES ('later', clock_timestamp())")
+        assert (probe.count(Everything()), probe.now()) == (known, before)
+    assert before < max(row[2] for row in shop.rows().values() if row[1] == "later")

@@ -259,3 +259,28 @@ def test_a_source_that_was_restored_stays_marked_until_all_was_loaded_or_a_perso
     for vouched in (False, True):
         registry.set_position(UID, third, snapshot="1", table_uuid="u", reason="state", vouched=vouched)
         assert registry.discontinued(UID) == (None if vouched else mark)
+
+
+def test_a_table_descends_from_a_load_until_it_goes_back_to_before_it_or_is_replaced(registry):
+    def back(position, uuid="t-1"):
+        registry.set_position(UID, position, snapshot="1", table_uuid=uuid, reason="rollback")
+
+    first = publish(registry, load(through="10"))
+    second = publish(registry, load(first, through="20"))
+    third = publish(registry, load(second, through="30"))
+    ids = [each.load_id for each in (first, second, third)]
+
+    def known():
+        return [registry.descends(UID, load_id) for load_id in (*ids, "never")]
+
+    assert known() == [True, True, True, False]
+    back(second)
+    assert known() == [True, True, False, False]
+    publish(registry, load(second, sequence=4, through="40"))
+    assert known() == [True, True, False, False]
+    back(first)
+    assert known() == [True, False, False, False]
+    back(first, uuid="t-2")
+    assert known() == [True, False, False, False], "it is the position of the table that is there"
+    back(None)
+    assert known() == [False] * 4

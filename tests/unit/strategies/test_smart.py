@@ -160,6 +160,18 @@ def test_what_the_column_hides_is_found_once_the_whole_table_is_due() -> None:
     assert asked(stream, CostHistory(proven_at=stream.table.at - timedelta(hours=5))) is None, "a verification looked"
 
 
+@pytest.mark.parametrize("ahead", ["whole_at", "proven_at"])
+def test_a_time_that_has_not_come_puts_no_comparison_off(ahead: str) -> None:
+    stream = loaded(column="updated_at", full_every=timedelta(hours=1))
+    late = NOON + timedelta(days=10)
+    if ahead == "whole_at":
+        stream.position = replace(stream.position, state={**stream.position.state, "whole_at": late.isoformat()})
+    stream.table.at = NOON + timedelta(hours=1)
+    del stream.table.rows["r3"]
+    known = CostHistory(proven_at=late if ahead == "proven_at" else None)
+    assert way(asked(stream, known)) in {"full", "snapshot_diff"}
+
+
 @pytest.mark.parametrize("options", [{}, {"column": "updated_at"}])
 def test_a_load_that_was_never_verified_is_settled_by_the_whole_table(options) -> None:
     """Whatever the column, and a comparison before that load, say."""

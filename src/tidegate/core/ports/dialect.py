@@ -11,7 +11,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -184,6 +184,10 @@ class Session(Protocol):
 
     def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:  # noqa: ARG002
         """Why rows that fulfil the condition, and were not there at that moment, were written before it."""
+        return None
+
+    def held_at(self) -> datetime | None:
+        """When the snapshot was taken, by the server's clock; None where only the reader's clock tells."""
         return None
 
     def table_version(self, relation: Relation) -> str | None:  # noqa: ARG002 - few read tables of lakes

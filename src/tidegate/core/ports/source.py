@@ -147,7 +147,11 @@ class Probe(Protocol):
 
     @abstractmethod
     def now(self) -> datetime:
-        """The current time, with a time zone; a lookback counts back from it."""
+        """The time of the snapshot, with a time zone: all that was written before is in it.
+
+        By the source's own clock where it has one to ask. It dates what the answers show, and a lookback counts back
+        from it.
+        """
 
     @abstractmethod
     def has_snapshot(self) -> bool:

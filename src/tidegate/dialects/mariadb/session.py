@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from tidegate import extras
@@ -128,6 +128,10 @@ class MariadbSession(PreSnapshotSession):
             return
         self._take_snapshot(relation)
         self._held = relation
+
+    def held_at(self) -> datetime:
+        """The second in which the snapshot was taken."""
+        return self._held_at.replace(tzinfo=UTC)
 
     def identity(self, relation: Relation) -> str:
         """The server's id, database and table."""

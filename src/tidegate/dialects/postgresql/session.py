@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
@@ -161,6 +161,11 @@ class PostgresqlSession(PreSnapshotSession):
     def schema_of(self, relation: Relation) -> str | None:
         """The first schema of the search path that has the table."""
         return catalog.schema_of(self, relation)
+
+    def held_at(self) -> datetime:
+        """The start of the transaction that has the snapshot."""
+        ((micros,),) = self.rows("SELECT (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint")
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
     def clock(self) -> int | None:
         """The position in the write-ahead log as a number; on a standby, of what was replayed."""

@@ -65,6 +65,8 @@ class DatabaseProbe(Probe):
         self._kept = kept
         self._lock = threading.Lock()
         self._known: Statements | None = None
+        self._opened_at = datetime.now(UTC)
+        self._held_at: datetime | None = None
         self._stats: dict[Slice, SliceStats] = {}
         self._fingerprints: dict[Slice, Fingerprint] = {}
         self._edge = edge
@@ -113,6 +115,7 @@ class DatabaseProbe(Probe):
         with self._lock:
             if self._known is None:
                 with known(self.session, self._relation):
+                    self._opened_at = datetime.now(UTC)
                     self.session.hold(self._relation)
                 self._known = self._described()
             return self._known
@@ -315,8 +318,11 @@ class DatabaseProbe(Probe):
         return self.statements.condition(part)
 
     def now(self) -> datetime:
-        """The time."""
-        return datetime.now(UTC)
+        """The time of the snapshot, by the server's clock if it tells."""
+        if self._held_at is None:
+            _ = self.statements  # takes the snapshot
+            self._held_at = self.session.held_at() or self._opened_at
+        return self._held_at
 
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         """Rows of the slice, counted by the source; once, where its snapshot stands."""
