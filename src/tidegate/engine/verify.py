@@ -184,7 +184,8 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             f"table is not a copy of the source",
             hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
         )
-    with context.announced_session(journal) as session, stream.source.probe(context.sessions) as probe:
+    bound = stream.bound_request if lease is not None and _dates(stream) else None
+    with context.announced_session(journal) as session, stream.source.probe(context.sessions, bound) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         work = column_names.followed(work)
         since = work.recovered.loaded or since
@@ -301,6 +302,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         loaded_through=since.loaded_through,
         rows=keys,
         reason=f"{counted(keys, 'key', 'differ')} between source and table",
+        edge=work.probe.edge() if _dates(stream) else None,
     )
     found = PlanInputs(
         table=work.recovered.table,
@@ -309,6 +311,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         columns=work.probe.schema(),
         identity=work.probe.identity(),
         clock=since.clock,
+        read_at=work.probe.now(),
         witness=since.witness,
         facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
         last_sequence=work.context.registry.last_sequence(stream.uid),
@@ -318,6 +321,11 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
     reason = "the rows that differ are compared by key and repaired"
     made = replace(made, since=work.recovered.stored)
     return replace(keep_loaded_columns(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+
+
+def _dates(stream: Stream) -> bool:
+    """Whether a repair ends versions, by the time up to which its source has nothing that comes later."""
+    return stream.writer.versions is not None and stream.bound_request is not None
 
 
 def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], int]:

@@ -261,6 +261,7 @@ class Smart(Strategy):
         kept |= {"cursor": list(self.cursor)} if self.cursor else {}
         return replace(
             found,
+            edge=run.probe.edge() if self.column is not None else None,
             state={**kept, **found.state, **noted},
             effect=self._hinted(found.effect, way),
             reason=f"{way}, because {why}" + (f": {found.reason}" if parts else ""),

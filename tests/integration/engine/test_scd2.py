@@ -49,6 +49,18 @@ def test_a_dimension_through_its_life(bench):
     assert bench.verify(level="rows").equal is True
     assert [row[1] for row in versions(bench) if row[0] == 2] == ["Genf", "Zug"]
 
+    # What is found gone ends when the source was looked at, and is current again once it comes back.
+    bench.sql("delete from t where id = 3")
+    assert bench.verify(repair=True).repaired_rows == 1
+    (gone,) = (row["valid_to"] for row in bench.rows() if row["id"] == 3)
+    assert gone.microsecond == 999999, "the bound of the source, below which nothing comes any more"
+    bench.sql("insert into t values (3, 'Chur', '2025-01-03 00:00:00')")
+    bench.write({**WATERMARK, "lookback": "10000d"}, "scd2")
+    bench.loaded()
+    assert [row[1] for row in versions(bench) if row[0] == 3 and row[-1]] == ["Chur"]
+    assert bench.verify(level="rows").equal is True
+    bench.write(WATERMARK, "scd2")
+
     # Other options are refused until the table is loaded anew.
     before = bench.rows()
     bench.sql("update t set city = 'Thun', at = '2025-02-02 00:00:00' where id = 1")

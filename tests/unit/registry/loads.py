@@ -39,6 +39,7 @@ def load(
     return LoadPlan(
         stream=StreamRef(name="orders", uid=uid, target="lake.shop.orders"),
         created_at=datetime.now(UTC),
+        read_at=datetime.now(UTC),
         base=None,
         since=since,
         position=position,

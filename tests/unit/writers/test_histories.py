@@ -12,7 +12,7 @@ from support.scd2_model import Change, versions
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.writers.scd2 import changes
 from tidegate.writers.scd2 import history as histories
-from tidegate.writers.scd2.changes import DatingRules
+from tidegate.writers.scd2.changes import Brings, DatingRules
 from tidegate.writers.scd2.history import History
 
 COLUMNS = Schema(
@@ -69,3 +69,56 @@ def test_a_history_is_a_function_of_its_changes_however_late_they_come(seed):
         )
     ]
     assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+def shown(*versions):
+    """Stored versions: key, name, the row's own day, and the days from and to which it is valid."""
+    return [
+        (key, name, day(own), day(since), None if until is None else day(until), until is None)
+        for key, name, own, since, until in versions
+    ]
+
+
+def placed(batch, table, brings):
+    """The versions that rows make of a table, with the late keys and the begins that verification looks for."""
+    duck = connect()
+    stored = DuckFrame.of(duck, STORED, *table)
+    named = [(key, name, day(at), False) for key, name, at in batch]
+    rows = changes.of_rows(DuckFrame.of(duck, {**ROW, "__tidegate_gone": "boolean"}, *named), HISTORY)
+    dated = changes.placed(rows, stored, HISTORY, DatingRules(floor=None, brings=brings))
+    made = histories.versions(dated.unionByName(histories.stored_changes(stored, HISTORY)), HISTORY).collect()
+    assert histories.wrong(DuckFrame.of(duck, STORED, *made), HISTORY) == 0
+    late = {row[0] for row in changes.late(rows, stored, HISTORY).collect()}
+    begins = {tuple(row) for row in changes.begins(rows, stored, HISTORY).collect()}
+    return sorted(map(tuple, made), key=str), late, begins
+
+
+END = day(5) + timedelta(microseconds=1)
+LIFE = [
+    # Found gone at day 5; its row comes back and states a time before that.
+    ([(1, "back", 4)], shown((1, "a", 1, 1, 5)), ("back", END)),
+    # So does an older state of it, which took effect when it says.
+    ([(1, "old", 3), (1, "back", 4)], shown((1, "a", 1, 1, 5)), ("back", END)),
+    # What came back and was dated by its load is followed by what states a later time than it did itself.
+    ([(1, "next", 4)], shown((1, "a", 1, 1, 5), (1, "back", 3, 5, None)), ("next", END)),
+    # The same row again changes nothing.
+    ([(1, "back", 3)], shown((1, "a", 1, 1, 5), (1, "back", 3, 5, None)), ("back", day(5))),
+]
+
+
+@pytest.mark.parametrize(("batch", "table", "current"), LIFE)
+def test_a_row_that_the_source_holds_is_current_whatever_ended_its_key_before(batch, table, current):
+    made, late, begins = placed(batch, table, Brings.ROWS)
+    assert [(row[1], row[3]) for row in made if row[5]] == [current]
+    assert (1, current[1]) in begins
+    assert not late or batch[-1][1] == table[-1][1]
+    if current[0] != table[-1][1]:
+        waited = placed(batch, table, Brings.CHANGES)[0]
+        assert [row[1] for row in waited if row[5]] != [current[0]], "rows that waited may be gone again"
+
+
+def test_a_row_that_is_older_than_the_current_one_of_its_key_is_late():
+    table = shown((1, "a", 1, 1, None))
+    made, late, begins = placed([(1, "older", 0)], table, Brings.ROWS)
+    assert [(row[1], row[3], row[5]) for row in made] == [("a", day(1), True), ("older", day(0), False)]
+    assert (late, begins) == ({1}, {(1, day(0))})

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from support.scd2_model import Change, Version, versions
+from tidegate.core.changes import ChangeSet, SafeBound
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.grouping import Whole
-from tidegate.core.plan import Mode, Reset, WriteFacts
+from tidegate.core.maintenance_plan import maintenance_plan
+from tidegate.core.plan import Mode, Reset, StreamRef, WriteChoice, WriteFacts
 from tidegate.core.policies.deletes import Apply, Deletes, Detect
+from tidegate.core.ports.format import TableState
+from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
+from tidegate.core.slices import Everything
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
 from tidegate.strategies.full import Full
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
 from tidegate.writers.scd2 import validity as dates
+from tidegate.writers.scd2.history import History
+from tidegate.writers.scd2.versions import ends_at
 
 
 def schema(**columns: Type) -> Schema:
@@ -160,3 +168,41 @@ def test_the_model_says_what_a_history_is() -> None:
     a, b = {"name": "a"}, {"name": "b"}
     changes = [Change(9, None), Change(3, b), Change(1, a), Change(12, a), Change(9, None), Change(5, b)]
     assert versions(changes) == [Version(1, 3, a), Version(3, 9, b), Version(12, None, a)]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "edge", "at"),
+    [
+        (("at",), SafeBound(upto="2025-01-01 08:00:00.000000"), "2025-01-01 08:00:00.000000"),
+        (("at",), SafeBound(upto="2025-01-01 08:00:00.000000", final=False), "2025-01-01 09:00:00.000000"),
+        (("at",), None, "2025-01-01 09:00:00.000000"),
+        (("other",), SafeBound(upto="2025-01-01 08:00:00.000000"), "2025-01-01 09:00:00.000000"),
+        ((), SafeBound(upto="2025-01-01 08:00:00.000000"), "2025-01-01 12:00:00.000000"),
+    ],
+)
+def test_what_went_ends_by_the_time_of_the_source_wherever_rows_state_theirs(sequence, edge, at) -> None:
+    """The bound of the column that dates rows, below which nothing comes any more; else the time of the snapshot."""
+    changes = ChangeSet(slices=(Everything(),), effect=Mirror(), edge=edge)
+    plan = replace(
+        maintenance_plan(
+            StreamRef(name="t", uid="u", target="lake.a.t"),
+            TableState(exists=True),
+            Position(sequence=1, load_id="one", kind="smart", state={"cursor": ["at"]}),
+            at=datetime(2025, 1, 1, 12, tzinfo=UTC),
+            changes=changes,
+            write=WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason="compared"),
+            columns=schema(id=BIGINT, at=TIMESTAMP, other=TIMESTAMP),
+        ),
+        read_at=datetime(2025, 1, 1, 9, tzinfo=UTC),
+    )
+    history = History(
+        columns=plan.columns,
+        key=("id",),
+        tracked=("id",),
+        sequence=sequence,
+        type=TIMESTAMP,
+        valid_from="since",
+        valid_to="until",
+        is_current="now",
+    )
+    assert ends_at(plan, history) == at

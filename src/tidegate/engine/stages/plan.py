@@ -40,6 +40,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
+            read_at=probe.now(),
             witness=restored_source.witness(stream, probe, work.recovered.since),
             facts=_write_facts(work, changes, unique=unique),
             most_deleted=delete_guard.limit(work),

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 TURN = "__tidegate_turn"
 LATER = "__tidegate_later"
-_TWICE, _LAST, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "now"))
+_TWICE, _LAST, _SINCE, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "since", "now"))
 
 
 class Brings(StrEnum):
     """What the rows of a batch are."""
 
     CHANGES = "changes"
+    ROWS = "rows"  # what the source holds now of their keys, and of a key perhaps what it held before
     WHOLE = "whole"  # what the source holds now, newer than what is stored
     REPAIR = "repair"  # the same of keys that differ, although nothing says that they changed
 
@@ -79,7 +80,7 @@ def placed(changes: DataFrame, stored: DataFrame | None, history: History, datin
     found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{DELETED} AS {WENT}", AT, TURN)
     known = _with_known(found, stored, history)
     floor = history.moment(dating.floor)
-    if history.sequence or dating.brings is not Brings.CHANGES:
+    if history.sequence or dating.brings in (Brings.WHOLE, Brings.REPAIR):
         # The same row again adds nothing, whenever it says that it took effect.
         known = known.where(f"{WENT} OR NOT ({_NOW} <=> {ROW})")
     dated = known.selectExpr(*keys, ROW, TRACKED, WENT, _LAST, _NOW, f"{_at(history, dating)} AS {AT}")
@@ -95,18 +96,24 @@ def late(changes: DataFrame, stored: DataFrame, history: History) -> DataFrame:
     """The keys of which the batch holds nothing that is newer than what the table knows of them."""
     keys = [quote(name) for name in history.key]
     newest = changes.selectExpr(*keys, f"max({AT}) OVER ({history.by_key}) AS {AT}", f"1 AS {ROW}").distinct()
-    return _with_known(newest, stored, history).where(f"{AT} < {_LAST}").select(*keys)
+    known = _with_known(newest, stored, history)
+    return known.where(f"{AT} < {_LAST} AND NOT {_follows(history)}").select(*keys)
+
+
+def begins(changes: DataFrame, stored: DataFrame, history: History) -> DataFrame:
+    """The keys of rows with the moments at which their versions begin, where each makes one, see `Brings.ROWS`."""
+    keys = [quote(name) for name in history.key]
+    known = _with_known(changes.selectExpr(*keys, f"{history.row} AS {ROW}", AT), stored, history)
+    begin = f"CASE WHEN {_NOW} <=> {ROW} THEN {_SINCE} ELSE {_following(history)} END AS {quote(history.valid_from)}"
+    return known.selectExpr(*keys, begin).distinct()
 
 
 def backwards(changes: DataFrame, stored: DataFrame, history: History) -> int:
     """Keys of which the source now holds another row, of an older sequence, than the one that is current."""
     keys = [quote(name) for name in history.key]
     rows = changes.where(f"NOT {DELETED}").selectExpr(*keys, AT, f"{history.row_tracked} AS {TRACKED}", f"1 AS {ROW}")
-    return (
-        _with_known(rows, stored, history)
-        .where(f"{_NOW} IS NOT NULL AND {AT} < {_LAST} AND NOT ({_same(history)})")
-        .count()
-    )
+    known = _with_known(rows, stored, history).where(f"{AT} < {_LAST} AND NOT {_follows(history)}")
+    return known.where(f"NOT ({_same(history)})").count()
 
 
 def _at(history: History, dating: DatingRules) -> str:
@@ -120,8 +127,27 @@ def _at(history: History, dating: DatingRules) -> str:
         own = f"CASE WHEN {AT} > {_LAST} THEN {AT} ELSE coalesce({history.later(_LAST)}, {AT}, {base}) END"
         return f"CASE WHEN NOT {WENT} THEN {own} END"
     if dating.brings is Brings.WHOLE:
-        return f"CASE WHEN {old} AND ({_NOW} IS NULL OR {_same(history)}) THEN {base} ELSE {AT} END"
-    return AT
+        return f"CASE WHEN {old} AND ({_follows(history)} OR {_same(history)}) THEN {base} ELSE {AT} END"
+    return _following(history) if dating.brings is Brings.ROWS else AT
+
+
+def _following(history: History) -> str:
+    """The moment of a row that the source holds: its own, or the next one where it follows what states a later one.
+
+    The newest row of a key alone.
+    """
+    newest = f"{AT} = max({AT}) OVER ({history.by_key}) AND {AT} <= {_LAST}"
+    return f"CASE WHEN {newest} AND {_follows(history)} THEN {history.later(_LAST)} ELSE {AT} END"
+
+
+def _follows(history: History) -> str:
+    """Whether a row is later than all that is known of its key, whatever it states.
+
+    It is where its key was found gone, for it is there; and where it states a later moment than the current row does
+    itself.
+    """
+    own = f"coalesce({', '.join(f'{_NOW}.{quote(name)}' for name in history.sequence)})" if history.sequence else "NULL"
+    return f"coalesce({_NOW} IS NULL OR {AT} > CAST({own} AS {history.type.stored.spark}), false)"
 
 
 def _same(history: History) -> str:
@@ -132,15 +158,18 @@ def _same(history: History) -> str:
 def _with_known(rows: DataFrame, stored: DataFrame | None, history: History) -> DataFrame:
     """The rows, each with the last moment that the table knows of its key, and the row that is current."""
     if stored is None:
-        return rows.selectExpr("*", f"{history.moment(None)} AS {_LAST}", f"IF(false, {ROW}, NULL) AS {_NOW}")
+        none = history.moment(None)
+        return rows.selectExpr("*", f"{none} AS {_LAST}", f"{none} AS {_SINCE}", f"IF(false, {ROW}, NULL) AS {_NOW}")
     moments = [quote(history.valid_from), history.ended, history.at]
     last = f"greatest({', '.join(moments)}) AS {_LAST}"
-    now = f"IF({quote(history.is_current)}, {history.row}, NULL) AS {_NOW}"
+    current = quote(history.is_current)
+    now = f"IF({current}, {history.row}, NULL) AS {_NOW}"
+    since = f"IF({current}, {quote(history.valid_from)}, NULL) AS {_SINCE}"
     keys = [quote(name) for name in history.key]
     first = f"row_number() OVER ({history.by_key} ORDER BY {_NOW} IS NULL) AS {_TWICE}"
     known = (
-        stored.selectExpr(*keys, last, now)
-        .selectExpr(*keys, f"max({_LAST}) OVER ({history.by_key}) AS {_LAST}", _NOW, first)
+        stored.selectExpr(*keys, last, now, since)
+        .selectExpr(*keys, f"max({_LAST}) OVER ({history.by_key}) AS {_LAST}", _SINCE, _NOW, first)
         .where(f"{_TWICE} = 1")
         .drop(_TWICE)
     )

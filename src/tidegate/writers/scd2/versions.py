@@ -14,6 +14,7 @@ from tidegate.core.display import counted, done_by
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Staging
+from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import BOOLEAN
 from tidegate.core.slices import Keys, Slice
 from tidegate.dialects.spark import Spark
@@ -99,7 +100,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
                 )
         stored = persisted(stored)
         held.callback(stored.unpersist)
-        placed = _placed(batch, stored, plan, history)
+        placed = _placed(checked, batch, stored, plan, history)
         both = placed.unionByName(histories.stored_changes(stored, history))
         _refuse(both, plan, history)
         made = histories.versions(both, history)
@@ -109,6 +110,8 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
         if isinstance(plan.changes.effect, Mirror):
             return _with_comparison(found, batch, plan)
+        if found.keys is not None and history.valid_from in found.keys.columns and not checked.dated.placed:
+            found = replace(found, keys=changes.begins(batch.frame, stored, history))
         if found.compared.where is None or not history.sequence:
             return found
         return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
@@ -126,7 +129,7 @@ def currently(checked: Checked, plan: LoadPlan, staging: Staging, history: Histo
             return histories.versions(_placed_first(checked, plan, history), history).where(current)
         batch = _batch(checked, plan, staging, history)
         stored = _stored(batch, staging, history, _touched(batch, plan, history))
-        both = _placed(batch, stored, plan, history).unionByName(histories.stored_changes(stored, history))
+        both = _placed(checked, batch, stored, plan, history).unionByName(histories.stored_changes(stored, history))
         others = dataframe_ops.without_keys(staging.read().where(current), batch.keys, plan.key)
         return others.unionByName(histories.versions(both, history).where(current))
 
@@ -155,7 +158,7 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
     """All that the table will hold."""
     with translated(f"writing the versions of {plan.stream.target}"):
         if checked.dated.unique:
-            floor = dates.moment(plan.created_at, history.type)
+            floor = ends_at(plan, history)
             _add(histories.first(checked.frame, history, floor), plan, staging)
             return checked
         placed = _placed_first(checked, plan, history)
@@ -165,7 +168,7 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
 
 
 def _placed_first(checked: Checked, plan: LoadPlan, history: History) -> DataFrame:
-    floor = dates.moment(plan.created_at, history.type) or _ends(checked.frame, history)[1]
+    floor = ends_at(plan, history) or _ends(checked.frame, history)[1]
     return changes.placed(checked.frame, None, history, DatingRules(floor=floor))
 
 
@@ -225,21 +228,33 @@ def _stored(batch: Batch, staging: Staging, history: History, touched: str) -> D
     return now if touched == current else now.unionAll(found.where(f"NOT {current} AND ({touched})"))
 
 
-def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -> DataFrame:
-    brings = _brings(plan)
+def _placed(checked: Checked, batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -> DataFrame:
+    brings = _brings(checked, plan)
     if brings is Brings.WHOLE and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
             f"{counted(back, 'key')} went back to an older sequence ({', '.join(history.sequence)}) at the source",
             hint=REPAIR,
         )
     # Numbers of other keys say nothing of one that is repaired.
-    floor = dates.moment(plan.created_at, history.type) or (None if brings is Brings.REPAIR else batch.greatest)
+    floor = ends_at(plan, history) or (None if brings is Brings.REPAIR else batch.greatest)
     return changes.placed(batch.frame, stored, history, DatingRules(floor=floor, brings=brings))
 
 
-def _brings(plan: LoadPlan) -> Brings:
+def ends_at(plan: LoadPlan, history: History) -> str | None:
+    """When a row went, and what came that says no time: never later than what the source brings next.
+
+    By the bound of the cursor that dates the rows, up to which the snapshot has all; else by the time of the snapshot,
+    where rows have times of their own; else the load dates everything. None where no time is counted.
+    """
+    edge = plan.changes.edge
+    if edge is not None and edge.final and history.sequence and history.sequence == cursor_of(plan.position.state):
+        return edge.upto
+    return dates.moment(plan.read_at if history.sequence else plan.created_at, history.type)
+
+
+def _brings(checked: Checked, plan: LoadPlan) -> Brings:
     if not isinstance(plan.changes.effect, Mirror):
-        return Brings.CHANGES
+        return Brings.CHANGES if checked.dated.placed else Brings.ROWS
     return Brings.REPAIR if repairs(plan) else Brings.WHOLE
 
 
