@@ -267,7 +267,8 @@ def _by_column(facts: TableFacts, changed: Column) -> Advice:
         options = f"{column}, {APPLICATION}"
         reason = (
             f"nothing proves that the database sets {name} at every insert and update, so rows may come late: the last "
-            f"day is compared again. For rows that change without {name}, use kind: smart without a column"
+            f"day is compared again. For rows that change without {name}, use kind: smart without a column, or let "
+            "`verify: {full_every: 7d}` find them by comparing the whole table once a week"
         )
     reasons = (reason, *_scan(facts, changed))
     return Advice(strategy=f"{{kind: watermark, {options}}}", reasons=reasons, deletes="{detect: key_diff}")

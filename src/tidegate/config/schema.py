@@ -17,7 +17,7 @@ from tidegate.config.hooks import hooks_schema
 from tidegate.config.options import KIND, descriptions, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
-from tidegate.config.sections import Contract, ServiceOptions, SparkOptions, TelemetryOptions
+from tidegate.config.sections import Contract, ServiceOptions, SparkOptions, TelemetryOptions, Verify
 from tidegate.config.state import REGISTRY, WAREHOUSE
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
@@ -54,7 +54,7 @@ STREAM: Mapping[str, str] = {
     "retain": "How long rows stay in the table: older ones are dropped by `tidegate maintain`.",
     "schedule": "When `tidegate watch` runs the stream: `every:` or `cron:`.",
     "verify": "What is compared with the source before a load becomes visible: nothing, the number of rows that moved, "
-    "or the fingerprint of the rows that moved.",
+    "or the fingerprint of the rows that moved. A mapping also says how often the whole table is.",
     "checks": "Rules that rows must fulfil before a load becomes visible.",
     "after_publish": "What is run after a load was published: a statement at a connection, a webhook, or dbt.",
     "tags": "Words by which streams are selected: `--select tag:nightly`.",
@@ -123,7 +123,7 @@ def _stream() -> dict[str, Any]:
         "maintenance": schema_of(Maintenance),
         "retain": schema_of(Retain),
         "schedule": schema_of(Schedule),
-        "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
+        "verify": {"anyOf": [{"enum": ["none", "counts", "moved"], "default": "moved"}, schema_of(Verify)]},
         "checks": checks_schema(),
         "after_publish": hooks_schema(),
         "tags": texts,

@@ -1,4 +1,4 @@
-"""The options of `spark:` and `contract:`, the sections of the project file that belong to no plugin and no policy."""
+"""The options of the sections of the project file that belong to no plugin and no policy."""
 
 from __future__ import annotations
 
@@ -49,6 +49,24 @@ class TelemetryOptions:
 
     opentelemetry: bool | None = None
     openlineage: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify:
+    """What is proven of a load before it becomes visible, and how often of the whole table.
+
+    Args:
+        level: what is compared of the rows that moved: nothing, their number, or their fingerprint.
+        full_every: how old the last proof of the whole table may become; the run after that compares all of it. Never
+            unless given.
+    """
+
+    level: Literal["none", "counts", "moved"] = "moved"
+    full_every: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.full_every is not None and self.full_every <= timedelta(0):
+            raise ValueError("full_every must be longer than 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

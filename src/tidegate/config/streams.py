@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tidegate.config.checks import read_checks
 from tidegate.config.defaults import REQUIRED, complete
@@ -17,7 +17,7 @@ from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_source
 from tidegate.config.references import DEFAULTS
-from tidegate.config.sections import Contract
+from tidegate.config.sections import Contract, Verify
 from tidegate.config.targets import is_pattern, refuse_placeholders, refuse_reserved, shared_target
 from tidegate.core.ids import split_name
 from tidegate.core.policies.deletes import Deletes
@@ -26,8 +26,6 @@ from tidegate.core.policies.retention import Retain
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
 from tidegate.core.spelling import suggest
-
-Verify = Literal["none", "counts", "moved"]
 
 BY_CONNECTION = ("connection", "database")
 """What keys of a source name a connection."""
@@ -45,7 +43,7 @@ class StreamConfig:
         contract: the mode for each kind of change of columns.
         deletes: how rows that are gone leave the table.
         retain: which rows leave it by their age.
-        verify: `none`, `counts` or `moved`.
+        verify: what is proven of each load, and how often of the whole table.
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
         after_publish: mappings with a `kind`, for `config.hooks.hook_of`.
@@ -133,7 +131,7 @@ class StreamReader:
             "maintenance": lambda: read(Maintenance, node.get("maintenance") or _empty(node, "maintenance")),
             "schedule": lambda: read(Schedule, when) if (when := node.get("schedule")) else None,
             "retain": lambda: read(Retain, rule) if (rule := node.get("retain")) else None,
-            "verify": lambda: convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
+            "verify": lambda: _verify(node.get("verify") or _empty(node, "verify")),
             "uid": lambda: _uid(node),
             "checks": lambda: read_checks(node.get("checks")),
             "after_publish": lambda: read_hooks(node.get("after_publish"), self.connections.items),
@@ -229,6 +227,11 @@ def _key(node: Node) -> tuple[str, ...]:
     if twice is not None:
         raise node.items["key"].mark.error(f"names {twice!r} twice; write each column once")
     return key
+
+
+def _verify(node: Node) -> Verify:
+    """The level alone, or a mapping."""
+    return read(Verify, node if isinstance(node.value, dict) else Node(value={"level": node}, mark=node.mark))
 
 
 def _texts(node: Node, key: str) -> tuple[str, ...]:

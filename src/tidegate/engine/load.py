@@ -12,11 +12,13 @@ from tidegate.core.changes import ChangeSet
 from tidegate.engine import (
     column_names,
     empty_source,
+    load_history,
     outcome,
     partition_loads,
     replication_slot,
     retention,
     type_changes,
+    whole_proof,
 )
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
@@ -53,12 +55,15 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
         detected = detect.detect_changes(work)
         work, changes = detected.work, detected.changes
         if changes is None:
-            return outcome.unchanged(work)
+            return whole_proof.proven(work, outcome.unchanged(work))
         work = delete_guard.knowing_rows(work)
         delete_guard.guard(work, changes)
         if changes.grouping is None:
-            return _load(work, changes, lease)
-        return partition_loads.load_each(work, changes, detected.ledger, lambda each, group: _load(each, group, lease))
+            done = _load(work, changes, lease)
+        else:
+            known = detected.ledger
+            done = partition_loads.load_each(work, changes, known, lambda each, group: _load(each, group, lease))
+        return whole_proof.proven(work, done)
 
 
 def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
@@ -74,6 +79,8 @@ def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
         done = load(work, planned, lease)
         payload |= {**_rows(done.counts.rows_read), "snapshot": done.reached.snapshot, "verified": done.verified}
         payload |= {"level": str(work.stream.policies.verify), **done.verdict.to_dict()}
+        if done.verified and (done.whole or (planned.plan.base is None and changes.grouping is None)):
+            payload.update(load_history.proof_of(planned.plan.load_id, planned.plan.read_at))
         return done
 
 

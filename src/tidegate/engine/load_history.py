@@ -29,16 +29,22 @@ def of(registry: RegistryReader, uid: str) -> CostHistory:
     )
 
 
-def proven_at(registry: RegistryReader, uid: str) -> datetime | None:
-    """The source's time at which `tidegate verify` last found every column of the whole table equal.
+def proven_at(registry: RegistryReader, uid: str, *, covered: bool = True) -> datetime | None:
+    """The source's time at which the whole table was last proven equal, by a comparison or by a load of all of it.
 
     Of a version from which the present one descends: of one that was rolled back since it says nothing.
+
+    Args:
+        covered: only by a proof that left out no column.
     """
-    for task in registry.tasks(uid, Status.OK, limit=TASKS, task_type=MEASURE):
-        facts = task.result_payload or {}
-        if _proves(facts) and registry.descends(uid, facts[LOAD]):
-            return datetime.fromisoformat(facts[READ_AT])
-    return None
+    known = []
+    for kind in (MEASURE, "load"):
+        for task in registry.tasks(uid, Status.OK, limit=TASKS, task_type=kind):
+            facts = task.result_payload or {}
+            if _proves(facts, covered=covered) and registry.descends(uid, facts[LOAD]):
+                known.append(datetime.fromisoformat(facts[READ_AT]))
+                break
+    return max(known, default=None)
 
 
 def proof_of(load_id: str, read_at: datetime) -> dict[str, str]:
@@ -46,10 +52,10 @@ def proof_of(load_id: str, read_at: datetime) -> dict[str, str]:
     return {LOAD: load_id, READ_AT: read_at.astimezone(UTC).isoformat()}
 
 
-def _proves(facts: Mapping[str, Any]) -> bool:
-    """Whether a comparison found the whole table equal, left out no column, and says what it compared."""
-    whole = bool(facts.get("equal")) and facts.get("level") != Level.COUNTS and not facts.get("columns_not_covered")
-    return whole and LOAD in facts and READ_AT in facts
+def _proves(facts: Mapping[str, Any], *, covered: bool) -> bool:
+    """Whether the whole table was found equal, with a note of what was compared, which a load of a part has not."""
+    equal = bool(facts.get("equal") or facts.get("verified")) and facts.get("level") != Level.COUNTS
+    return equal and LOAD in facts and READ_AT in facts and not (covered and facts.get("columns_not_covered"))
 
 
 def _costs(run: RunRecord) -> Iterator[Cost]:

@@ -39,6 +39,7 @@ class Policies:
     """What the project says of a stream beside its parts.
 
     Args:
+        full_every: how old the last proof of the whole table may become before a run makes another.
         contract: the mode for each kind of change of columns.
         checks: what its rows have to fulfil before anything is visible.
         measured_by: what runs the query that maintenance measures; None for Spark.
@@ -46,6 +47,7 @@ class Policies:
     """
 
     verify: VerifyLevel = VerifyLevel.MOVED
+    full_every: timedelta | None = None
     contract: Mapping[str, str] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     deletes: Deletes = field(default_factory=Deletes)

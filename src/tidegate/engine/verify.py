@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
@@ -18,10 +18,9 @@ from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.position_state import begin_of
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import column_names, hooks, load, load_history, retention
+from tidegate.engine import column_names, hooks, load, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -31,23 +30,13 @@ from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
 from tidegate.engine.stages.plan import keep_loaded_columns
 from tidegate.engine.stream import Stream, VerifyLevel
-from tidegate.engine.verification import comparison
+from tidegate.engine.verification import comparison, whole
 from tidegate.engine.verification.drilldown import Difference, Key
 from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 KEYS_A_SLICE = 500
 MOST_KEYS = 200_000
-
-
-DOING = {
-    Level.COUNTS: "counting rows",
-    Level.CHECKSUM: "comparing fingerprints",
-    Level.ROWS: "looking for rows that differ",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +182,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             probe.files.request_unconditionally()
         comparison.choose_loaded(stream, context, probe, since)
         columns = probe.schema()
-        difference = _difference(work, session, level)
+        difference = whole.compared(work, session, level)
         repaired, left = 0, 0
         if lease is not None and not difference.equal:
             repaired, left = _repair(work, since, difference, lease)
@@ -213,34 +202,6 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             rows_quarantined=difference.quarantined,
             error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
         )
-
-
-def _difference(work: LoadContext, session: SparkSession, level: Level) -> Difference:
-    """What differs, kept as a task."""
-    stream, context = work.stream, work.context
-    with (
-        work.journal.stage(Stage.VERIFY) as tell,
-        context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
-    ):
-        read_at = work.probe.now()  # before the snapshot is taken, which holds all that was written until then
-        work.journal.working(f"{stream.target}: {DOING[level]}")
-        difference = comparison.difference(work, session, level)
-        work.probe.verify_unchanged()
-        payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
-        payload |= {"level": str(level), "equal": difference.equal, "snapshot": work.recovered.table.snapshot}
-        columns = work.probe.schema()
-        payload |= {"columns_not_covered": list(columns.not_covered), "columns_excluded": list(columns.excluded)}
-        payload |= {"rows_quarantined": difference.quarantined}
-        if (loaded := work.recovered.loaded) is not None:
-            payload.update(load_history.proof_of(loaded.load_id, read_at))
-            if begin := begin_of(loaded.state):
-                payload.update(begin=dict(begin))
-        if difference.fingerprints is not None:
-            source, table = difference.fingerprints
-            payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}
-        payload |= {"slices_different": difference.buckets}
-        tell(f"{counted(difference.source_rows, 'row')} at the source, {difference.target_rows:,} in {stream.target}")
-    return difference
 
 
 def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:

@@ -43,9 +43,9 @@ def test_defaults_merge_under_each_stream(tmp_path):
     a, b, c = load(DEFAULTS, tmp_path).streams
     strategy = config.build("strategies", a.strategy)
     assert (strategy.safety_lag, strategy.lookback) == (timedelta(minutes=5), timedelta(hours=2))
-    assert (a.verify, a.key, a.write.plain(), a.connection) == ("counts", ("id",), {"kind": "merge"}, "shop")
+    assert (a.verify.level, a.key, a.write.plain(), a.connection) == ("counts", ("id",), {"kind": "merge"}, "shop")
     assert b.strategy.plain() == {"kind": "full"}
-    assert (b.verify, b.key, b.write.plain()) == ("none", ("x", "y"), {"kind": "replace"})
+    assert (b.verify.level, b.key, b.write.plain()) == ("none", ("x", "y"), {"kind": "replace"})
     assert (a.contract["widen"], c.contract["widen"], c.contract["narrow"]) == ("stop", "evolve", "keep")
     assert c.layout == Layout(sort_by=("id",), partition_by=("d",))
 
@@ -74,8 +74,8 @@ streams:
 
 def test_a_connection_that_is_a_default_brings_its_own_defaults(tmp_path):
     a, b = load(INHERITED_CONNECTION, tmp_path).streams
-    assert (a.connection, str(a.deletes.detect), a.verify) == ("shop", "key_diff", "counts")
-    assert (b.connection, str(b.deletes.detect), b.verify) == ("mill", "none", "moved")
+    assert (a.connection, str(a.deletes.detect), a.verify.level) == ("shop", "key_diff", "counts")
+    assert (b.connection, str(b.deletes.detect), b.verify.level) == ("mill", "none", "moved")
 
 
 def test_the_object_goes_before_the_system_and_that_before_the_project(tmp_path):

@@ -49,7 +49,7 @@ def test_a_small_project_is_complete(tmp_path):
     assert (stream.name, stream.target, stream.key) == ("orders", ("lake", "shop", "orders"), ("id",))
     assert stream.source.plain() == {"kind": "database", "connection": "shop", "table": "public.orders"}
     assert stream.write.plain() == {"kind": "merge"}
-    assert (stream.verify, stream.uid, stream.connection, stream.is_pattern) == ("moved", None, "shop", False)
+    assert (stream.verify.level, stream.uid, stream.connection, stream.is_pattern) == ("moved", None, "shop", False)
     assert stream.layout == Layout()
     assert stream.contract["add_column"] == "evolve"
     assert stream.contract["narrow"] == "stop"
@@ -108,6 +108,8 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
         ("key: [id]", "key: [{id: 1}]", "7: streams.orders.key.0: should be a valid string"),
         ("key: [id]", "uid: a_b", "7: streams.orders.uid: must be 1 to 64 letters, digits and hyphens"),
         ("key: [id]", "verify: full", "7: streams.orders.verify: 'full' is not one of none, counts, moved"),
+        ("key: [id]", "verify: {full_every: 0s}", "7: streams.orders.verify: full_every must be longer than 0"),
+        ("key: [id]", "verify: {level: full}", "7: streams.orders.verify.level: 'full' is not one of none, counts,"),
         ("key: [id]", "removals: {detect: key_diff}", "7: streams.orders.removals: unknown key"),
         (
             "key: [id]",

@@ -127,8 +127,17 @@ def test_a_plan_is_json():
     document = json.loads(json.dumps(plan(schema(id=INT)).to_dict()))
     assert document["changes"]["slices"][0]["upto"] == "2"
     # What a registry keeps is flat: other releases read the plans that this one has saved.
-    flat = "load_id stream uid target created_at read_at base since position changes columns key schema_changes evolve write"
-    assert set(document) == {*flat.split(), "create", "deletes", "most_deleted", "missing_keys", "added", "reset"}
+    flat = "load_id stream uid target created_at base since position changes columns key schema_changes evolve write"
+    assert set(document) == {
+        *flat.split(),
+        "create",
+        "deletes",
+        "most_deleted",
+        "missing_keys",
+        "added",
+        "reset",
+        "read_at",
+    }
     assert (document["stream"], document["create"], document["deletes"]["apply"]) == ("s", True, "hard")
 
 

@@ -31,7 +31,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
-from tidegate.engine import column_backfill, rescued_columns, retention, type_changes
+from tidegate.engine import column_backfill, rescued_columns, retention, type_changes, whole_proof
 from tidegate.engine.assemble import locations, parents, patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.maintenance import measured
@@ -146,7 +146,8 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         writer=made["writer"],
         key=entry.key,
         policies=Policies(
-            verify=VerifyLevel(entry.verify),
+            verify=VerifyLevel(entry.verify.level),
+            full_every=entry.verify.full_every,
             contract=entry.contract,
             layout=entry.layout,
             deletes=entry.deletes,
@@ -159,7 +160,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         ),
         loads=loads_table(config, lakes),
     )
-    if reasons := tuple(retention.incompatibilities(joined)):
+    if reasons := (*retention.incompatibilities(joined), *whole_proof.incompatibilities(joined)):
         raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     return joined
 
