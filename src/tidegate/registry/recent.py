@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, String, and_, func, not_,
 
 from tidegate.core.intervals import IntervalState
 from tidegate.core.outcome import Result
-from tidegate.registry.positions import parsed
+from tidegate.registry.positions import descends, parsed
 from tidegate.registry.tables import (
     backfill_chunks,
     backfills,
@@ -118,8 +118,10 @@ def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, 
     query = select(*columns, checksums.c.updated_ts).join(object_info).where(object_info.c.uid == uid)
     kept = connection.execute(query.order_by(checksums.c.extract_group_id.desc()).limit(limit)).all()
     holds = tasks.c.result_payload["equal"].as_boolean().is_(True)
-    equal = last_tasks(connection, [uid], "measure_partition", compared_whole(), holds)
-    proven_at = equal[uid].finish_ts if uid in equal else None
+    equal = last_tasks(connection, [uid], "measure_partition", compared_whole(), holds).get(uid)
+    # Of a version that was rolled back since it says nothing; older releases did not note which one it was.
+    of = equal.result_payload.get("load_id") if equal is not None else None
+    proven_at = equal.finish_ts if equal is not None and (of is None or descends(connection, uid, of)) else None
     loads = _last_loads(connection, uid)
     found: dict[str, tuple[int | None, IntervalState]] = {}
     for _, label, rows, loaded_at in kept:

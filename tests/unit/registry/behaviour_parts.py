@@ -80,6 +80,9 @@ def test_partitions_are_shown_as_their_last_load_and_comparison_left_them(regist
         with registry.task(UID, "measure_partition") as payload:
             payload |= {"level": level, "equal": equal}
         assert shown() == [("a", 1, done), ("b", 2, state), *lost]
+    with registry.task(UID, "measure_partition") as payload:
+        payload |= {"level": "rows", "equal": True, "load_id": "of a version that was rolled back"}
+    assert shown()[1] == ("b", 2, unverified)
     time.sleep(0.002)
     registry.keep_ledger(UID, {"type": "by_date", "column_name": "day", "period": "day"}, ledger(a=1, b=5, c=3))
     assert shown()[1] == ("b", 5, unverified), "it was loaded since"
