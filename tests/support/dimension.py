@@ -63,7 +63,6 @@ class Dimension:
         choice = self.writer.choose(
             WriteFacts(effect=Upsert(), rows=None, table_rows=state.rows if state.snapshot else 0)
         )
-        at = NOW + timedelta(hours=next(self.hours))
         plan = self.lake.plan(
             self.target,
             choice.mode,
@@ -71,7 +70,7 @@ class Dimension:
             columns=self.schema,
             added=self.writer.added(self.schema, self.cursor),
             key=self.key,
-            **{"created_at": at, "read_at": at, **changes},
+            **{"created_at": NOW + timedelta(hours=next(self.hours)), **changes},
         )
         staging = self.lake.format.stage(self.lake.session, self.target, plan)
         fence = Fence(present=lambda: self.present(plan)) if state.snapshot else Fence()

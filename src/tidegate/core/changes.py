@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -119,6 +120,7 @@ class ChangeSet:
         edge: the bound that was used; None for strategies without a cursor.
         parts: the single slices, from strategies that measure them; each may be loaded without the others.
         notes: what people should know, one sentence each.
+        read_at: the time of the source's snapshot, see `Probe.now`; None of what was not read from a source.
     """
 
     slices: tuple[Slice, ...]
@@ -132,6 +134,7 @@ class ChangeSet:
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     observed: Observed = field(default_factory=Observed)
+    read_at: datetime | None = None
 
     @property
     def grouping(self) -> Grouping | None:

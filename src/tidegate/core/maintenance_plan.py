@@ -38,7 +38,6 @@ def maintenance_plan(  # noqa: PLR0913 - everything that detection and contract 
     return LoadPlan(
         stream=stream,
         created_at=at,
-        read_at=at,
         base=table.snapshot,
         since=table.position,
         position=position,

@@ -206,7 +206,6 @@ class LoadPlan:
     """One load: fixed before reading, saved before reading.
 
     Args:
-        read_at: the time of the source's snapshot, by its own clock where it has one, see `Probe.now`.
         base: the target's snapshot that `since` was read from; None for an empty or new table.
         since: the position the load starts from; None for a first load.
         position: the position that the commit will carry.
@@ -217,7 +216,6 @@ class LoadPlan:
 
     stream: StreamRef
     created_at: datetime
-    read_at: datetime
     base: str | None
     since: Position | None
     position: Position

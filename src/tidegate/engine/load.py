@@ -79,8 +79,9 @@ def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
         done = load(work, planned, lease)
         payload |= {**_rows(done.counts.rows_read), "snapshot": done.reached.snapshot, "verified": done.verified}
         payload |= {"level": str(work.stream.policies.verify), **done.verdict.to_dict()}
-        if done.verified and (done.whole or (planned.plan.base is None and changes.grouping is None)):
-            payload.update(load_history.proof_of(planned.plan.load_id, planned.plan.read_at))
+        whole = done.whole or (planned.plan.base is None and changes.grouping is None)
+        if done.verified and whole and (read_at := planned.plan.changes.read_at) is not None:
+            payload.update(load_history.proof_of(planned.plan.load_id, read_at))
         return done
 
 

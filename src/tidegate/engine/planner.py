@@ -36,7 +36,6 @@ class PlanInputs:
     Args:
         since: the position in the table; None for a first load.
         identity, clock: those of the source, see `core/ports/source.Probe`.
-        read_at: the time of its snapshot.
         witness: see `Position`; of the source as it is now, or that of `since` where the position stays where it was.
         facts: what the writer needs to choose a mode.
         unloaded: changes of columns that `columns` does not show, because the contract leaves them out.
@@ -51,7 +50,6 @@ class PlanInputs:
     columns: Schema
     identity: str
     clock: int | None
-    read_at: datetime
     witness: Mapping[str, Any]
     facts: WriteFacts
     most_deleted: int | None = None
@@ -84,7 +82,6 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     return LoadPlan(
         stream=stream.ref,
         created_at=now,
-        read_at=found.read_at,
         base=found.table.snapshot,
         since=found.since,
         position=_position(stream, found, columns, evolve),

@@ -264,6 +264,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         rows=keys,
         reason=f"{counted(keys, 'key', 'differ')} between source and table",
         edge=work.probe.edge() if _dates(stream) else None,
+        read_at=work.probe.now(),
     )
     found = PlanInputs(
         table=work.recovered.table,
@@ -272,7 +273,6 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         columns=work.probe.schema(),
         identity=work.probe.identity(),
         clock=since.clock,
-        read_at=work.probe.now(),
         witness=since.witness,
         facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
         last_sequence=work.context.registry.last_sequence(stream.uid),

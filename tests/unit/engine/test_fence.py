@@ -50,7 +50,6 @@ def planned(changes, since=None, *, reset=False, known=0):
             columns=Schema(columns=(Column(name="id", type=BIGINT),)),
             identity="log",
             clock=None,
-            read_at=NOW,
             witness={},
             facts=WriteFacts(effect=changes.effect, rows=1, table_rows=1, reset=Reset() if reset else None),
             last_sequence=known,

@@ -92,7 +92,6 @@ def plan(
         columns=columns,
         identity="server/relation",
         clock=77,
-        read_at=NOW,
         witness={},
         facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5, reset=reset),
         last_sequence=last_sequence,
@@ -128,16 +127,7 @@ def test_a_plan_is_json():
     assert document["changes"]["slices"][0]["upto"] == "2"
     # What a registry keeps is flat: other releases read the plans that this one has saved.
     flat = "load_id stream uid target created_at base since position changes columns key schema_changes evolve write"
-    assert set(document) == {
-        *flat.split(),
-        "create",
-        "deletes",
-        "most_deleted",
-        "missing_keys",
-        "added",
-        "reset",
-        "read_at",
-    }
+    assert set(document) == {*flat.split(), "create", "deletes", "most_deleted", "missing_keys", "added", "reset"}
     assert (document["stream"], document["create"], document["deletes"]["apply"]) == ("s", True, "hard")
 
 

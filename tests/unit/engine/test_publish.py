@@ -25,7 +25,6 @@ CONFLICT, UNKNOWN, ENDED = CommitConflict("the table has changed"), CommitUnknow
 PLAN = LoadPlan(
     stream=StreamRef(name="s", uid="u", target="lake.a.b"),
     created_at=datetime(2025, 1, 1, tzinfo=UTC),
-    read_at=datetime(2025, 1, 1, tzinfo=UTC),
     base="7",
     since=SINCE,
     position=OWN,

@@ -49,7 +49,6 @@ def load(of, changes, **more):
             columns=Schema(columns=(Column(name="id", type=BIGINT), Column(name="at", type=TIMESTAMPTZ))),
             identity="t",
             clock=None,
-            read_at=datetime(2025, 1, 1, tzinfo=UTC),
             witness={},
             facts=WriteFacts(effect=Upsert(), rows=1, table_rows=0),
         ),

@@ -22,7 +22,6 @@ A, B, C = (Fingerprint.of_texts([text]) for text in "abc")
 PLAN = LoadPlan(
     stream=StreamRef(name="s", uid="u", target="lake.a.b"),
     created_at=datetime(2025, 1, 1, tzinfo=UTC),
-    read_at=datetime(2025, 1, 1, tzinfo=UTC),
     base=None,
     since=None,
     position=Position(sequence=1, load_id="0" * 32, kind="full"),

@@ -39,7 +39,6 @@ def load(
     return LoadPlan(
         stream=StreamRef(name="orders", uid=uid, target="lake.shop.orders"),
         created_at=datetime.now(UTC),
-        read_at=datetime.now(UTC),
         base=None,
         since=since,
         position=position,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -182,18 +181,16 @@ def test_the_model_says_what_a_history_is() -> None:
 )
 def test_what_went_ends_by_the_time_of_the_source_wherever_rows_state_theirs(sequence, edge, at) -> None:
     """The bound of the column that dates rows, below which nothing comes any more; else the time of the snapshot."""
-    changes = ChangeSet(slices=(Everything(),), effect=Mirror(), edge=edge)
-    plan = replace(
-        maintenance_plan(
-            StreamRef(name="t", uid="u", target="lake.a.t"),
-            TableState(exists=True),
-            Position(sequence=1, load_id="one", kind="smart", state={"cursor": ["at"]}),
-            at=datetime(2025, 1, 1, 12, tzinfo=UTC),
-            changes=changes,
-            write=WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason="compared"),
-            columns=schema(id=BIGINT, at=TIMESTAMP, other=TIMESTAMP),
-        ),
-        read_at=datetime(2025, 1, 1, 9, tzinfo=UTC),
+    at_source = datetime(2025, 1, 1, 9, tzinfo=UTC)
+    changes = ChangeSet(slices=(Everything(),), effect=Mirror(), edge=edge, read_at=at_source)
+    plan = maintenance_plan(
+        StreamRef(name="t", uid="u", target="lake.a.t"),
+        TableState(exists=True),
+        Position(sequence=1, load_id="one", kind="smart", state={"cursor": ["at"]}),
+        at=datetime(2025, 1, 1, 12, tzinfo=UTC),
+        changes=changes,
+        write=WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason="compared"),
+        columns=schema(id=BIGINT, at=TIMESTAMP, other=TIMESTAMP),
     )
     history = History(
         columns=plan.columns,

@@ -36,11 +36,10 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         found = PlanInputs(
             table=work.recovered.table,
             since=work.recovered.since,
-            changes=partitions.described(changes, probe, probe.schema()),
+            changes=replace(partitions.described(changes, probe, probe.schema()), read_at=probe.now()),
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
-            read_at=probe.now(),
             witness=restored_source.witness(stream, probe, work.recovered.since),
             facts=_write_facts(work, changes, unique=unique),
             most_deleted=delete_guard.limit(work),

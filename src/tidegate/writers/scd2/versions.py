@@ -249,7 +249,8 @@ def ends_at(plan: LoadPlan, history: History) -> str | None:
     edge = plan.changes.edge
     if edge is not None and edge.final and history.sequence and history.sequence == cursor_of(plan.position.state):
         return edge.upto
-    return dates.moment(plan.read_at if history.sequence else plan.created_at, history.type)
+    read_at = plan.changes.read_at if history.sequence else None
+    return dates.moment(read_at or plan.created_at, history.type)
 
 
 def _brings(checked: Checked, plan: LoadPlan) -> Brings:
