@@ -26,8 +26,12 @@ def witness(stream: Stream, probe: Probe, since: Position | None) -> Mapping[str
     return restore.witness(stream.strategy.cursor, since) if restore is not None else {}
 
 
-def refuse(stream: Stream, context: RunContext) -> None:
-    """Raises HistoryGone if an earlier run found that the source was restored."""
+def refuse(stream: Stream, context: RunContext) -> Discontinued | None:
+    """What an earlier run found of the source, where that rests on an option that has been put right since.
+
+    Raises:
+        HistoryGone: it found that the source was restored.
+    """
     known = None if context.reads_everything else context.registry.discontinued(stream.uid)
     if known is not None and _holds(known, stream):
         value = " VALUE" if stream.strategy.cursor else ""
@@ -37,12 +41,13 @@ def refuse(stream: Stream, context: RunContext) -> None:
             hint=f"Replace the table with what the source has now: `tidegate resync {stream.name} --replace --yes`. If "
             f"the source was not restored, continue from a position that you vouch for: {kept}.",
         )
+    return known
 
 
 @contextmanager
 def remembering(stream: Stream, context: RunContext) -> Iterator[None]:
     """Refuses a source that was found restored; if the load finds that now, the registry keeps it for later runs."""
-    refuse(stream, context)
+    known = refuse(stream, context)
     try:
         yield
     except HistoryGone as error:
@@ -50,8 +55,8 @@ def remembering(stream: Stream, context: RunContext) -> Iterator[None]:
             mark = Discontinued(reason=error.message, options=error.context.get("options", {}))
             context.registry.mark_discontinued(stream.uid, mark)
         raise
-    if not context.reads_everything and context.registry.discontinued(stream.uid) is not None:
-        forget(stream, context)  # it rested on an option that has been put right since, and the load found it wrong
+    if known is not None:
+        forget(stream, context)  # with the option as it is now, the source goes on
 
 
 def forget(stream: Stream, context: RunContext) -> None:
