@@ -102,7 +102,7 @@ class FrameProbe(Probe):
 
     def __init__(self, frame: Frame, spark: LazySpark) -> None:
         self.frame = frame
-        self._at = datetime.now(UTC)
+        self._found_at = datetime.now(UTC)
         self.bound: BoundRequest | None = None
         self._spark = spark
         self._view = f"tidegate_{uuid.uuid4().hex}"
@@ -246,7 +246,7 @@ class FrameProbe(Probe):
 
     def now(self) -> datetime:
         """The time at which the rows were found."""
-        return self._at
+        return self._found_at
 
     def has_snapshot(self) -> bool:
         """Always: the rows are those of one moment, however often they are read."""
