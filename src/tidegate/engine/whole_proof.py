@@ -55,7 +55,7 @@ def due(every: timedelta, last: datetime | None, now: datetime) -> bool:
     """Whether the last proof of the whole table is too old; one of a time that has not come says nothing.
 
     Example:
-        >>> at = datetime(2025, 1, 8, tzinfo=UTC)
+        >>> at = datetime.fromisoformat("2025-01-08T00:00:00Z")
         >>> [due(timedelta(days=7), at - timedelta(days=days), at) for days in (6, 7, -1)]
         [False, True, True]
     """
