@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from tidegate.core.bucketing import Level
 from tidegate.core.display import counted, short_duration
-from tidegate.engine import load_history
+from tidegate.engine import column_names, load_history
 from tidegate.engine.context import LoadContext
 from tidegate.engine.outcome import LoadResult, failure
 from tidegate.engine.recovery import recovery
@@ -69,7 +69,7 @@ def _proof(work: LoadContext, every: timedelta) -> str:
         VerifyFailed: they are not.
     """
     stream, context = work.stream, work.context
-    work = replace(work, recovered=recovery.recover(stream, context))
+    work = column_names.followed(replace(work, recovered=recovery.recover(stream, context)))
     since = work.recovered.loaded
     if since is None:
         return "there is nothing to prove yet"

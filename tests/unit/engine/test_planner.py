@@ -378,6 +378,7 @@ def test_what_is_cheaper_erases_no_value_of_a_column_that_the_load_does_not_writ
             columns=schema(id=INT, v=INT),
             identity="server/relation",
             clock=77,
+            witness={},
             facts=WriteFacts(
                 effect=effect, rows=3, table_rows=5, keys=KeyFacts(columns=("id",), unique=True), aligned=True
             ),
