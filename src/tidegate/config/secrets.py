@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from tidegate.config.nodes import Mark, Node, from_values
 from tidegate.core.cutting import CUT, begun_at_cuts
-from tidegate.core.secret_names import SECRET_NAME, logins, masked
+from tidegate.core.secret_names import SECRET_NAME, logins, masked, spans_of
 
 SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
 LOGINS = ("connections", "registry", "alerts")
@@ -71,22 +70,13 @@ def redacting(url: str) -> Callable[[str], str]:
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """The text with every secret masked, the beginning of one where the text was cut, and the password of any URL.
-
-    A short word of small letters is masked as a whole word only, so that a password `app` leaves "applied" alone.
-    """
+    """The text with every secret masked, the beginning of one where the text was cut, and the password of any URL."""
     return masked(text, (*_spans(text, secrets), *logins(text)))
 
 
 def _spans(text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
     for secret in secrets:
-        if len(secret) < 8 and re.fullmatch(r"[a-z]+|[0-9]+", secret):
-            yield from (each.span() for each in re.finditer(rf"(?<![A-Za-z0-9]){secret}(?![A-Za-z0-9])", text))
-        else:
-            start = text.find(secret)
-            while start >= 0:
-                yield start, start + len(secret)
-                start = text.find(secret, start + 1)
+        yield from spans_of(text, secret)
         if CUT in text:
             yield from begun_at_cuts(text, secret)
 

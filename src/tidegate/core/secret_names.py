@@ -16,6 +16,7 @@ SECRET_NAME = re.compile(
 
 
 MASK = "***"
+_SHORT_WORD = re.compile(r"[a-z]{1,7}|[0-9]{1,7}")
 # The password ends before the last @ of a word, for it may hold one, or where the text was cut. A number before a slash
 # is a port. Of HTTP a user without a password is a token; elsewhere it is a name. Lengths are bounded, so that no text
 # takes long.
@@ -25,6 +26,36 @@ _LOGIN = re.compile(
     rf"""|https?:/{{1,2}}(?P<token>[^\s/?\#@:'"`<>]{{1,400}})@""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+
+def pattern_of(secret: str) -> str:
+    r"""The regular expression, of Python and of Java, for a secret in a text.
+
+    A short word of small letters is one as a whole word only, so that a password `app` leaves "applied" alone.
+
+    Example:
+        >>> re.findall(pattern_of("app"), "applied to app"), re.findall(pattern_of("a.B"), "xa.Bx")
+        (['app'], ['a.B'])
+    """
+    if _SHORT_WORD.fullmatch(secret):
+        return rf"(?<![A-Za-z0-9]){secret}(?![A-Za-z0-9])"
+    return re.escape(secret)
+
+
+def spans_of(text: str, secret: str) -> Iterator[tuple[int, int]]:
+    """Where the text has the secret: the span of each, of those that overlap too.
+
+    Example:
+        >>> list(spans_of("aXaXa", "aXa")), list(spans_of("-Duser=user", "user"))
+        ([(0, 3), (2, 5)], [(7, 11)])
+    """
+    if _SHORT_WORD.fullmatch(secret):
+        yield from (each.span() for each in re.finditer(pattern_of(secret), text))
+        return
+    start = text.find(secret)
+    while start >= 0:
+        yield start, start + len(secret)
+        start = text.find(secret, start + 1)
 
 
 def logins(text: str) -> Iterator[tuple[int, int]]:

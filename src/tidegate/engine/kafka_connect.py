@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from tidegate.core.addresses import refuse_clear_login
 from tidegate.core.connector import ConnectorState
 from tidegate.core.cutting import cut, first_line
-from tidegate.core.secret_names import SECRET_NAME
+from tidegate.core.secret_names import SECRET_NAME, masked, spans_of
 from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 
 if TYPE_CHECKING:
@@ -89,9 +89,8 @@ class KafkaConnect:
             reason = str(answer.json().get("message") or "")
         except (ValueError, AttributeError):
             reason = ""
-        for secret in filter(None, secrets):
-            reason = reason.replace(secret, "***")
-        said = cut(" ".join(reason.split()), LONGEST_REFUSAL) or "no reason"
+        clean = masked(reason, [span for secret in filter(None, secrets) for span in spans_of(reason, secret)])
+        said = cut(" ".join(clean.split()), LONGEST_REFUSAL) or "no reason"
         return SourceRefused(
             f"{self.label} refuses with {answer.status_code}: {said}",
             hint="Correct what it names, or its login; then run `tidegate connector STREAM` again.",

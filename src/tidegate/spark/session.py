@@ -118,6 +118,9 @@ class Sessions:
         self._built: SparkSession | None = None
         self._jvm: Jvm | SharedJvm | None = None
         self._clones: list[SparkSession] = []
+        # PySpark shuts a pool of threads when a session of a server is collected, which waits for ever if it happens in
+        # the midst of that pool's work: what has ended is not collected while others may run.
+        self._ended: list[SparkSession] = []
         self._lock = threading.Lock()
         self._aborted = False
         self._reached = False  # whether the Connect server has been there
@@ -212,6 +215,7 @@ class Sessions:
         """A session of the server that was started in the place of the one that knew `base`."""
         with self._lock:
             if self._built is base:
+                self._ended.append(base)
                 self._built = None
             return self._built or self._base(small=False)
 
@@ -223,7 +227,7 @@ class Sessions:
             need_jars(session, self._lakes)
         need_settings(session, self._lakes)
         if self._jvm is None:
-            self._masks.need(session, self._runtime_conf())
+            self._masks.need(session, (each for each in self._runtime_conf() if each not in LOAD_CONF.items()))
         for key, value in self._runtime_conf():
             session.conf.set(key, value)
         return session
@@ -236,6 +240,7 @@ class Sessions:
             self._clones.remove(session)
             if is_connect(session):  # elsewhere it would stop the whole of Spark
                 limit_retries(session, 0)  # a server that is gone has dropped it, of which PySpark warns
+                self._ended.append(session)
                 with warnings.catch_warnings(action="ignore"):
                     session.stop()
 
@@ -252,6 +257,8 @@ class Sessions:
         jvm, self._jvm = self._jvm, None
         if built is not None and not isinstance(jvm, SharedJvm):
             # It may have died, which is what is wanted and what PySpark warns of.
+            if is_connect(built):
+                self._ended.append(built)
             with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
                 built.stop()
         if jvm is not None:
@@ -320,6 +327,7 @@ class Sessions:
         return java_options.LATE if self.expects_much else java_options.QUICK
 
     def _start_conf(self, options: Sequence[str] = ()) -> dict[str, str]:
+        self._masks.need_unshown(self._conf)
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
         for lake in self._lakes:

@@ -17,6 +17,16 @@ def test_a_setting_that_holds_a_secret_is_masked_whatever_it_is_called():
 
 @pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"])
 def test_the_options_of_java_take_no_secret(key):
-    with pytest.raises(ConfigError, match="holds a secret") as caught:
-        Masks(("hunter2",)).masked({key: "-Dx=hunter2"})
-    assert "hunter2" not in str(caught.value)
+    for secret in ("hunter2", "user"):
+        with pytest.raises(ConfigError, match="holds a secret") as caught:
+            Masks((secret,)).need_unshown({key: f"-Dx={secret}"})
+        assert secret not in str(caught.value)
+
+
+def test_a_short_word_is_a_secret_as_a_whole_word_only():
+    masks = Masks(("user", "7"))
+    assert not masks.hide("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -Xss17m")
+    masks.need_unshown({"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Xss17m"})
+    assert masks.hide("spark.hadoop.odd", "app:user@host")
+    assert not re.search(masks.masked({})[IN_PLANS], "users: 17")
+    assert re.search(masks.masked({})[IN_PLANS], "a user")

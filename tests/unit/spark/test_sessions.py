@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import logging
 import os
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +48,18 @@ class Session:
         self.stopped = True
 
 
+class ServerSession(Session):
+    """What `Sessions` uses of a session of Connect."""
+
+    def __init__(self, **conf: Any) -> None:
+        super().__init__(**conf)
+        self.client = SimpleNamespace(set_retry_policies=lambda _policies: None)
+
+    def cloneSession(self) -> ServerSession:  # noqa: N802 - PySpark's word
+        return ServerSession(**self.conf)
+
+
+ServerSession.__module__ = "pyspark.sql.connect.session"
 PASSWORD = "spark.sql.catalog.lake.jdbc.password"
 LAKE = {"spark.sql.extensions": "iceberg.Ext", "spark.sql.catalog.lake": "iceberg.Catalog"}
 
@@ -149,6 +163,33 @@ def test_an_event_log_that_would_show_a_password_is_refused(started_with: dict[s
     with pytest.raises(EnvironmentMissing, match=f"event log, which would show what {re.escape(PASSWORD)} is") as error:
         sessions.load_session()
     assert "spark.eventLog.enabled=false" in error.value.hint
+
+
+def test_what_has_ended_on_a_server_is_not_collected_while_other_loads_run() -> None:
+    base = ServerSession(**{"spark.sql.extensions": "iceberg.Ext", "spark.sql.session.timeZone": "UTC"})
+    with Sessions(borrowed=base, lakes=[LAKE]) as sessions:
+        ended = weakref.ref(session := sessions.load_session())
+        sessions.release(session)
+        assert session.stopped
+        del session
+        gc.collect()
+        assert ended() is not None
+    del sessions
+    gc.collect()
+    assert ended() is None
+
+
+@pytest.mark.parametrize("word", ["user", "time", "tidegate", "x", "UTC", "authenticate"])
+def test_a_password_may_be_a_word_of_our_own_settings(word: str) -> None:
+    sessions = Sessions(lakes=[LAKE], secrets=[word])
+    conf = sessions._start_conf(["-XX:+UseG1GC", "-Dx=/home/tidegate/time"])
+    assert "-Duser.timezone=UTC" in conf["spark.driver.extraJavaOptions"]
+
+
+def test_our_own_settings_show_no_password_in_an_event_log() -> None:
+    mine = Session(**{"spark.sql.extensions": "iceberg.Ext", "spark.eventLog.enabled": "true"})
+    sessions = Sessions(borrowed=mine, lakes=[LAKE], secrets=["static", "true", "UTC"])
+    assert sessions.load_session().conf["spark.sql.session.timeZone"] == "UTC"
 
 
 def test_commands_to_a_jvm_are_not_logged() -> None:
