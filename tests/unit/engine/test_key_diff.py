@@ -10,7 +10,7 @@ from tidegate.core.policies.deletes import Deletes, Detect, Scope
 from tidegate.core.position_state import KEYS
 from tidegate.core.slices import Everything
 from tidegate.engine.deletes import delete_guard, key_diff
-from tidegate.errors import DeleteFuse, PlanError
+from tidegate.errors import ColumnMissing, DeleteFuse, PlanError
 from tidegate.registry.store import Registry
 from unit.engine.sqlite_streams import Shop
 
@@ -154,6 +154,17 @@ def test_a_window_alone(shop, registry):
     assert (work.key_diff.rows, len(found.notes)) == (None, 1)
     assert KEYS not in found.state
     assert watched(shop, registry, deletes=deletes)[1] is None
+
+
+def test_a_key_that_is_not_there_is_named_before_the_source_is_asked_for_it(shop, registry):
+    for key in (("idd",), ("at", "idd")):
+        shop.key = key
+        with pytest.raises(ColumnMissing, match="'idd'.*did you mean 'id'"):
+            watched(shop, registry, SOME)
+        with shop.stream().source.probe() as probe:
+            for question in (probe.quick_hash, probe.unique):
+                with pytest.raises(ColumnMissing, match="no column 'idd'; did you mean 'id'"):
+                    question(key)
 
 
 def test_a_key_without_exact_text(tmp_path, registry):

@@ -11,9 +11,9 @@ from tidegate.dialects.shared.statements import DIGEST, Statements
 
 def of_columns(statements: Statements, names: Sequence[str], cut: str | None = None) -> str | None:
     """Rows, and the sum of the engine's own hash over these columns; None where it has none."""
-    own = {column.name: column for column in statements.own}
+    own = dict(zip(statements.schema.names, statements.own, strict=True))
     dialect = statements.dialect
-    hashed = dialect.quick([own[name] for name in names])
+    hashed = dialect.quick([own[statements.column(name).name] for name in names])
     if hashed is None:
         return None
     digest, where = dialect.quote(DIGEST), f" WHERE {cut}" if cut else ""

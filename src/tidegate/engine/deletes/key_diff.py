@@ -24,6 +24,7 @@ from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import KeyDiff, LoadContext
+from tidegate.engine.planner import refuse_columns
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.verification.comparison import within
@@ -58,10 +59,12 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
 
     Raises:
         PlanError: a column of the key has no exact text.
+        ColumnMissing: it is not there.
     """
     stream, table = work.stream, work.recovered.table
     if stream.policies.deletes.detect is not Detect.KEY_DIFF:
         return work, changes
+    refuse_columns(stream, work.probe.schema())  # before the source is asked for its keys
     # What waits in the quarantine may be gone as well.
     filled = (holds_rows(table) or Quarantine.of(stream).filled) and not work.context.full_refresh
     if stream.policies.deletes.scope is Scope.WINDOW:
