@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from tidegate import config
 from tidegate.alerts.watching import watching
 from tidegate.config import Config, Opening
+from tidegate.core.bounds import back
 from tidegate.core.bucketing import Level
 from tidegate.core.intervals import Intervals
 from tidegate.core.lateness import Lateness
@@ -325,7 +326,7 @@ class Project:
     def savings(self, *names: str, days: int = 30, **chosen: Unpack[Selectors]) -> SavingsReport:
         """What the runs of the last days read, against a full reload in place of each; asks tables for their rows."""
         streams = self._recorded(names, chosen)
-        return savings(self.registry, streams, table_rows(self.lakes, streams), utc_now() - timedelta(days=days))
+        return savings(self.registry, streams, table_rows(self.lakes, streams), back(utc_now(), timedelta(days=days)))
 
     def show(self, name: str) -> TableView:
         """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""

@@ -17,6 +17,7 @@ from tidegate.core.schema import Kind
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the texts that are counted have no zone
 MICROSECOND = timedelta(microseconds=1)
 MOST_CHUNKS = 10_000
+LEAST_INTEGER = -(2**63)
 
 
 class Progress(StrEnum):
@@ -39,12 +40,12 @@ class Chunk:
     """One part of a backfill.
 
     Args:
-        after, upto: exclusive and inclusive bound of the cursor, canonical texts.
+        after, upto: exclusive and inclusive bound of the cursor, canonical texts; nothing is below the least value.
         rows: at the source, when the chunk was planned; then those that were read.
     """
 
     number: int
-    after: str
+    after: str | None
     upto: str
     rows: int
     status: Progress = Progress.WAITING
@@ -133,6 +134,20 @@ class Scale:
         if self.kind is Kind.DATE:
             return date.fromordinal(number).isoformat()
         return (EPOCH + number * MICROSECOND).isoformat(" ", "microseconds")
+
+    def below(self, number: int) -> str | None:
+        """The canonical text of the number before it; None where no value is less.
+
+        Example:
+            >>> Scale(kind=Kind.DATE).below(2), Scale(kind=Kind.DATE).below(1)
+            ('0001-01-01', None)
+        """
+        if self.kind is Kind.INTEGER and number <= LEAST_INTEGER:
+            return None
+        try:
+            return self.text(number - 1)
+        except (OverflowError, ValueError):
+            return None
 
     def width(self, length: timedelta) -> int:
         """How many numbers a duration spans, at least one."""

@@ -61,6 +61,26 @@ class SequenceBound:
 BoundRequest = TimeBound | SequenceBound
 
 
+def back(moment: datetime, length: timedelta) -> datetime:
+    """The moment this much before another, or the first that there is.
+
+    Example:
+        >>> back(datetime(2025, 1, 2), timedelta(days=1)).isoformat(), back(datetime.max, timedelta.max).isoformat()
+        ('2025-01-01T00:00:00', '0001-01-01T00:00:00')
+    """
+    return moment - min(length, moment - datetime.min.replace(tzinfo=moment.tzinfo))
+
+
+def forward(moment: datetime, length: timedelta) -> datetime:
+    """The moment this much after another, or the last that there is.
+
+    Example:
+        >>> forward(datetime(2025, 1, 1), timedelta(days=1)).isoformat(), forward(datetime.min, timedelta.max).year
+        ('2025-01-02T00:00:00', 9999)
+    """
+    return moment + min(length, datetime.max.replace(tzinfo=moment.tzinfo) - moment)
+
+
 def earlier(value: str, length: timedelta) -> str | None:
     """The canonical text of the date or timestamp that lies this much before another; None where there is none.
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidegate.core.bounds import earlier
 from tidegate.core.changes import ChangeSet
 from tidegate.core.display import counted
 from tidegate.core.effects import Mirror, Upsert
@@ -153,7 +154,9 @@ def _due(stream: Stream, context: RunContext) -> tuple[TableState, Kept, Column]
     # A clock that goes backwards brings no row back.
     if known is not None and known.column == kept.column and known.begin >= kept.begin:
         return None
-    eve = (date.fromisoformat(kept.begin) - timedelta(days=1)).isoformat()
+    eve = earlier(kept.begin, timedelta(days=1))
+    if eve is None:
+        return None  # no day is before the first one
     high = eve if column.type == DATE else f"{eve} 23:59:59.999999"
     old = Prune(column=column.name, type=column.type, low=kept.dropped(column).low or "", high=high)
     return (table, kept, column) if stream.format.may_hold(stream.target, old) else None

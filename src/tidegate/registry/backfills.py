@@ -143,7 +143,7 @@ def _read(connection: Connection, backfill_id: int) -> Backfill:
 def _chunk(row: Row[Any]) -> Chunk:
     return Chunk(
         number=row.number,
-        after=row.after_value,
+        after=row.after_value or None,
         upto=row.upto_value,
         rows=row.row_count,
         status=Progress(row.status_cd),
@@ -156,7 +156,7 @@ def _chunk(row: Row[Any]) -> Chunk:
 def _row(chunk: Chunk) -> dict[str, Any]:
     return {
         "number": chunk.number,
-        "after_value": chunk.after,
+        "after_value": chunk.after or "",
         "upto_value": chunk.upto,
         "row_count": chunk.rows,
         "status_cd": chunk.status,

@@ -74,7 +74,7 @@ def looked(connection: Connection, object_id: int, through: str | None, edge: st
         keep(connection, object_id, read(connection, object_id).upto(through).empty(through, edge), now)
 
 
-def emptied(connection: Connection, object_id: int, part: tuple[str, str], now: datetime) -> None:
+def emptied(connection: Connection, object_id: int, part: tuple[str | None, str], now: datetime) -> None:
     """The source was found to have no rows between two bounds."""
     keep(connection, object_id, read(connection, object_id).empty(*part), now)
 
@@ -131,7 +131,7 @@ def _with_failures(
         _unloaded().where(backfills.c.object_id.in_(numbers)).add_columns(backfills.c.object_id)
     ):
         known = IntervalState.FAILED if chunk.status_cd == Progress.FAILED else IntervalState.STALE
-        part = Interval(after=chunk.after_value, upto=chunk.upto_value, known=known)
+        part = Interval(after=chunk.after_value or None, upto=chunk.upto_value, known=known)
         found[chunk.object_id] = found[chunk.object_id].painted(part)
     return found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from tidegate.core.bounds import forward
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods
 from tidegate.core.ports.source import Probe
@@ -124,8 +125,8 @@ class Rechecks:
         cut = {self._start(end) for end in ends if end is not None} & found.keys()
         for start in cut:
             after = max((end for end in (ends[0], _before(start, column)) if end is not None), default=None)
-            through = [end for end in (ends[1], _before(start + self._length, column)) if end is not None]
-            found[start] = probe.fingerprint(Range(cursor=(self.column,), after=after, upto=min(through)))
+            upto = min(filter(None, (ends[1], self._last(start, column))))
+            found[start] = probe.fingerprint(Range(cursor=(self.column,), after=after, upto=upto))
         grouping = Periods(column=self.column, period=self.period)
         whole = {grouping.part(self._bucket(start), column): start for start in starts if start not in cut}
         starts_by_label = {part.label: start for part, start in whole.items()}
@@ -135,13 +136,12 @@ class Rechecks:
 
     def _spans(self, starts: Sequence[datetime], column: Column, value: str | None) -> Iterator[Span]:
         """Periods as ranges up to the position, with neighbours joined."""
-        together, first, following = set(starts), None, {start + self._length for start in starts}
+        together, first, following = set(starts), None, {forward(start, self._length) for start in starts}
         for start in starts:
             if start not in following:
                 first = _before(start, column)
-            if start + self._length not in together:
-                through = [end for end in (value, _before(start + self._length, column)) if end is not None]
-                yield first, min(through)
+            if forward(start, self._length) not in together:
+                yield first, min(filter(None, (value, self._last(start, column))))
 
     def _late(
         self, starts: Sequence[datetime], there: Mapping[datetime, Fingerprint], kept: _Kept, value: str | None
@@ -174,9 +174,14 @@ class Rechecks:
         return self._start((moment - min(offset, moment - datetime.min)).isoformat())  # noqa: DTZ901 - texts have no zone
 
     def _between(self, first: datetime, last: datetime) -> Iterator[datetime]:
-        while first <= last:
-            yield first
-            first += self._length
+        for number in range((last - first) // self._length + 1):
+            yield first + number * self._length
+
+    def _last(self, start: datetime, column: Column) -> str:
+        """The greatest canonical text of the period that begins there."""
+        if column.type.kind is Kind.DATE:
+            return (start + (self._length - DAY)).date().isoformat()
+        return (start + (self._length - TICK)).isoformat(" ", "microseconds")
 
     def _bucket(self, start: datetime) -> str:
         return start.isoformat(" ")[: 13 if self.period is Period.HOUR else 10]

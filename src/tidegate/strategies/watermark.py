@@ -232,7 +232,8 @@ class Watermark(Strategy):
     @property
     def _leeway(self) -> timedelta:
         """How far a position may lie above the bound: what is compared again, and what is left out."""
-        return max(self._offsets, default=timedelta(0)) + self.safety_lag
+        lookback = max(self._offsets, default=timedelta(0))
+        return lookback + min(self.safety_lag, timedelta.max - lookback)
 
     def _whole_steps(self, probe: Probe, value: str | None, edge: SafeBound) -> tuple[SafeBound, SliceStats]:
         """The edge, below a value that later rows may still get, and the rows up to it.

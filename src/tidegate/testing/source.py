@@ -234,4 +234,4 @@ def _safe(held: Rows, at: datetime, bound: BoundRequest) -> SafeBound:
         texts = (text for row in held.rows if (text := held.text(row, column.name)) is not None)
         return SafeBound(upto=greatest(column.type, texts))
     must_be_time(column.name, column.type)
-    return SafeBound(upto=inclusive(at - bound.lag, column.type, bound.time_zone or "UTC"))
+    return SafeBound(upto=inclusive(at, bound.lag, column.type, bound.time_zone or "UTC"))

@@ -28,6 +28,20 @@ def test_a_cursor_is_a_whole_number_and_back(kind, text):
     assert scale.number(scale.text(scale.number(text) + 1)) == scale.number(text) + 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [
+        (Kind.INTEGER, str(-(2**63))),
+        (Kind.DATE, "0001-01-01"),
+        (Kind.TIMESTAMP, "0001-01-01 00:00:00.000000"),
+    ],
+)
+def test_nothing_is_below_the_least_value(kind, least):
+    scale = Scale(kind=kind)
+    assert scale.below(scale.number(least)) is None
+    assert scale.below(scale.number(least) + 1) == least
+
+
 def test_a_day_of_a_time_is_its_beginning():
     assert Scale(kind=Kind.TIMESTAMP).text(Scale(kind=Kind.TIMESTAMP).number("2025-01-31")) == (
         "2025-01-31 00:00:00.000000"

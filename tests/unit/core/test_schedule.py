@@ -124,6 +124,11 @@ def test_streams_are_independent():
     assert found.take(NOON + MINUTE) == ["a"], "b is still at work"
 
 
+def test_a_turn_may_be_longer_than_the_calendar():
+    every = Schedule(every=timedelta.max)
+    assert every.after(NOON, NOON).year == 9999
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

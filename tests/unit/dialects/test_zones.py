@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.core.schema import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ
 from tidegate.dialects.shared.local_times import earliest_local, zone
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time, vouched
 from tidegate.errors import ConfigError
 
 
@@ -53,7 +53,17 @@ def test_local_time_is_held_while_it_may_come_again() -> None:
     ],
 )
 def test_bound_is_strictly_before_the_instant(kind, name: str, text: str) -> None:
-    assert inclusive(datetime(2025, 7, 2, tzinfo=UTC), kind, name) == text
+    assert inclusive(datetime(2025, 7, 2, tzinfo=UTC), timedelta(0), kind, name) == text
+
+
+def test_a_lag_beyond_the_calendar_leaves_no_bound() -> None:
+    for kind in (TIMESTAMPTZ, TIMESTAMP, DATE):
+        for name in ("UTC", "America/New_York", "Asia/Tokyo"):
+            instant = datetime(2025, 7, 2, tzinfo=UTC)
+            assert inclusive(instant, timedelta(days=800_000), kind, name) is None
+            assert inclusive(instant, timedelta.max, kind, name) is None
+            assert inclusive(instant, instant - datetime(1, 1, 3, tzinfo=UTC), kind, name).startswith("0001-01-0")
+    assert vouched("2025-07-02T00:00:00", timedelta(days=800_000), DATE, "UTC").upto is None
 
 
 def test_only_times_have_such_a_bound() -> None:

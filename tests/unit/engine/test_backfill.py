@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -64,6 +65,26 @@ def test_chunks_by_rows_of_the_source(shop, context):
     assert made.chunks[0].after == "2024-12-31 23:59:59.999999"
     assert made.chunks[-1].upto == "2025-01-07 23:59:59.999999"
     assert (made.begin, made.end) == ("2025-01-01 00:00:00.000000", "2025-01-08 00:00:00.000000")
+
+
+def test_a_range_may_begin_with_the_first_day_that_there_is(shop, context):
+    shop.sql("insert into t values (-1, '0001-01-01 00:00:00.000000')")
+    for chunk in (50, timedelta(days=100_000)):
+        made = backfill.start(shop.stream(), context, Request(begin="0001-01-01", end="2025-01-08", chunk=chunk))
+        assert (made.chunks[0].after, made.chunks[1].after is None) == (None, False)
+        assert sum(chunk.rows for chunk in made.chunks) == 169
+        assert context.registry.backfills.get(made.backfill_id) == made
+        context.registry.backfills.mark(made.backfill_id, Progress.CANCELLED)
+
+
+def test_a_backfill_without_rows_from_the_first_day_on_is_noted(shop, context):
+    shop.sql("delete from t where at < '2025-01-03'")
+    made = backfill.start(
+        shop.stream(), context, Request(begin="0001-01-01", end="2025-01-03", chunk=timedelta(9e5))
+    )
+    context.registry.backfills.keep(made.backfill_id, replace(made.chunks[0], status=Progress.DONE))
+    (empty,) = context.registry.intervals("a1b2").parts
+    assert (empty.after, empty.upto) == (None, "2025-01-02 23:59:59.999999")
 
 
 def test_chunks_of_a_length(shop, context):

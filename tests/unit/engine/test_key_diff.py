@@ -159,7 +159,7 @@ def test_a_window_alone(shop, registry):
 def test_a_key_that_is_not_there_is_named_before_the_source_is_asked_for_it(shop, registry):
     for key in (("idd",), ("at", "idd")):
         shop.key = key
-        with pytest.raises(ColumnMissing, match="'idd'.*did you mean 'id'"):
+        with pytest.raises(ColumnMissing, match=r"'idd'.*did you mean 'id'"):
             watched(shop, registry, SOME)
         with shop.stream().source.probe() as probe:
             for question in (probe.quick_hash, probe.unique):

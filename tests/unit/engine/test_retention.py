@@ -17,12 +17,12 @@ from tidegate.engine.stream import Policies
 RULE = Retain(column="day", keep=timedelta(days=10))
 
 
-def stream(kept: Kept | None, *, holds: bool = True):
+def stream(kept: Kept | None, *, holds: bool = True, rule: Retain = RULE):
     position = Position(sequence=1, load_id="l", kind="full", retained=kept.to_dict() if kept is not None else {})
     columns = Schema(columns=(Column(name="day", type=DATE), Column(name="sold", type=DATE)))
     table = TableState(exists=True, snapshot="7", rows=3, position=position, schema=columns)
     lake = SimpleNamespace(state=lambda *_: table, may_hold=lambda *_: holds)
-    return SimpleNamespace(name="s", uid="u", target=None, format=lake, policies=Policies(retain=RULE))
+    return SimpleNamespace(name="s", uid="u", target=None, format=lake, policies=Policies(retain=rule))
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,11 @@ def stream(kept: Kept | None, *, holds: bool = True):
 def test_rows_are_dropped_once_their_day_is_over_and_by_no_earlier_clock(kept, holds, dropped):
     context = SimpleNamespace(now=lambda: datetime(2025, 1, 31, 12, tzinfo=UTC))
     assert [need.reason for need in retention.need(stream(kept, holds=holds), context)] == dropped
+
+
+def test_a_table_may_keep_rows_for_longer_than_there_are_days():
+    context = SimpleNamespace(now=lambda: datetime(2025, 1, 31, 12, tzinfo=UTC))
+    for keep in (timedelta(days=800_000), timedelta.max):
+        rule = Retain(column="day", keep=keep)
+        assert rule.at(context.now()).begin == "0001-01-01"
+        assert retention.need(stream(None, rule=rule), context) == ()

@@ -317,6 +317,8 @@ def test_what_proves_nothing() -> None:
     assert held(table(*[whole] * 10_001), BIGINT, 5, 6)
     assert not held(table(*[whole] * 10_000), BIGINT, 5, 6)
     assert held(table(whole), TEXT, 5, 6)
+    far = table(file(struct.pack("<q", 0), struct.pack("<q", 2**62)))  # of others: the year 148,108
+    assert held(far, TIMESTAMP, "2025-01-01 00:00:00.000000", "2025-01-02 00:00:00.000000")
     assert not held(table(), BIGINT, 5, 6), "a table without files holds nothing"
 
 

@@ -279,6 +279,12 @@ def test_delta_versions_are_readable_as_long_as_their_files_are_there(tmp_path):
     ]
 
 
+def test_versions_may_stay_for_longer_than_there_are_days():
+    rules = Maintenance(expire_after=timedelta.max, orphans_after=timedelta(days=800_000))
+    upkeep = Upkeep(target=TARGET, uid=UID, rules=rules, now=datetime(2025, 1, 1, tzinfo=UTC))
+    assert {upkeep.expires_before, upkeep.orphaned_before} == {datetime(1, 1, 1, tzinfo=UTC)}
+
+
 def test_rules_that_nobody_can_keep_are_refused():
     with pytest.raises(ValueError, match="keep must be 1 or more"):
         Maintenance(keep=0)

@@ -53,6 +53,23 @@ def test_an_unchanged_table_is_not_read_and_hardly_asked():
     assert one.table.asked.count("fingerprint") == 1, "today's rows up to the position"
 
 
+@pytest.mark.parametrize(
+    ("offsets", "last"),
+    [
+        ((timedelta(0), DAY), "9999-12-31 23:59:59.999999"),
+        ((timedelta(0), HOUR), "9999-12-31 23:59:59.999999"),
+        ((timedelta(0), DAY), "0001-01-01 00:00:00.000000"),
+    ],
+)
+def test_the_first_and_the_last_day_that_there_are_can_be_compared_again(offsets, last):
+    one = Stream(table=Table(safe=last), strategy=Watermark(column="updated_at", lookback=offsets))
+    one.table.put("end", last)
+    one.run()
+    one.table.put("late", last)
+    assert one.run().slices[0].upto == last
+    assert one.loaded.keys() == {"end", "late"}
+
+
 @pytest.mark.parametrize("back", [0, 1, 7, 30])
 def test_a_late_row_is_read_with_its_day_alone(back):
     one = stream()

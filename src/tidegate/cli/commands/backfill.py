@@ -134,7 +134,7 @@ def _tell(shell: Shell, found: Backfill) -> int:
     for chunk in found.chunks:
         if chunk.status == "FAILED":
             code, _, message = (chunk.error or "").partition(": ")
-            about = f"chunk {chunk.number} ({chunk.after}, {chunk.upto}]: {message}"
+            about = f"chunk {chunk.number} ({chunk.after or '-inf'}, {chunk.upto}]: {message}"
             shell.problem(code=code, message=about, hint=f"Try again: `tidegate backfill resume {found.stream}`.")
     return exit_code
 

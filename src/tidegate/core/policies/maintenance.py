@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from tidegate.core.bounds import back
 from tidegate.core.display import Shown
 from tidegate.core.ids import Target
 
@@ -137,12 +138,12 @@ class Upkeep:
     @property
     def expires_before(self) -> datetime:
         """Versions made before this are old."""
-        return self.now - self.rules.expire_after
+        return back(self.now, self.rules.expire_after)
 
     @property
     def orphaned_before(self) -> datetime:
         """Files written before this belong to no writer at work."""
-        return self.now - self.rules.orphans_after
+        return back(self.now, self.rules.orphans_after)
 
     @property
     def looks(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from tidegate.core.bounds import back
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Partition
@@ -71,7 +72,7 @@ class Retain:
             >>> Retain(column="day", keep=timedelta(days=90)).at(datetime(2025, 4, 1, tzinfo=UTC)).begin
             '2025-01-01'
         """
-        return Kept(column=self.column, begin=(now.astimezone(UTC) - self.keep).date().isoformat())
+        return Kept(column=self.column, begin=back(now.astimezone(UTC), self.keep).date().isoformat())
 
 
 def _at(day: str, column: Column) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from tidegate.core.bounds import forward
 from tidegate.core.display import short_duration
 
 SHORTEST = timedelta(seconds=1)
@@ -62,7 +63,7 @@ class Schedule:
         One that began after now did so before the clock was set back; the next one is counted from now.
         """
         began = min(began, now)
-        return max(began + self.every if self.every is not None else self._next(began), now)
+        return max(forward(began, self.every) if self.every is not None else self._next(began), now)
 
     def due_at(self, began: datetime | None, known: datetime, now: datetime) -> datetime:
         """When a stream is due whose last run began then, or that has never run and is known since then.

@@ -86,7 +86,7 @@ class DuckdbSession(PreSnapshotSession):
         del relation, clock  # the file has one writer, and the clock of its machine is ours
         must_be_time(column.name, column.type)
         now = datetime.now(UTC).replace(microsecond=0)
-        return SafeBound(upto=inclusive(now - lag, column.type, time_zone or str(self._zone)))
+        return SafeBound(upto=inclusive(now, lag, column.type, time_zone or str(self._zone)))
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """The greatest id: nobody writes now."""

@@ -92,7 +92,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     where = time_zone or _zone(session, column)
     if clock is Clock.APPLICATION:
         ((now,),) = session.outside_rows(NOW)
-        return SafeBound(upto=inclusive(_instant(now / 1_000_000) - lag, column.type, where))
+        return SafeBound(upto=inclusive(_instant(now / 1_000_000), lag, column.type, where))
     _must_be_primary(session)
     _must_be_listed(session, relation)
     # Before anybody is looked at: what begins in between starts later.
@@ -110,7 +110,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     bound = min([settled, *(writer.since for writer in holding)])
     oldest = sorted(holding, key=lambda writer: writer.since)
     return SafeBound(
-        upto=inclusive(_instant(bound) - lag, column.type, where), held_by=_names(session, oldest, "writing since")
+        upto=inclusive(_instant(bound), lag, column.type, where), held_by=_names(session, oldest, "writing since")
     )
 
 

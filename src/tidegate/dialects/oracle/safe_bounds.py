@@ -92,7 +92,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     must_be_time(column.name, column.type)
     where = _zone(column, time_zone)
     if clock is Clock.APPLICATION:
-        return SafeBound(upto=inclusive(_now(session) - lag, column.type, where))
+        return SafeBound(upto=inclusive(_now(session), lag, column.type, where))
     _must_be_primary(session)
     _must_be_here(session, relation)
     # Before anybody is looked at: what begins in between starts later.
@@ -107,7 +107,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     )
     oldest = sorted((each for each in began if each[2] < now - SETTLE), key=lambda each: each[2])
     held_by = tuple(_who(row, doing, since) for row, doing, since in oldest[:NAMED])
-    return SafeBound(upto=inclusive(bound - lag, column.type, where), held_by=held_by)
+    return SafeBound(upto=inclusive(bound, lag, column.type, where), held_by=held_by)
 
 
 def safe_sequence_bound(session: BoundsSession, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:

@@ -135,7 +135,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
         f"{since.isoformat()}"
         for row, since in holding[:NAMED]
     )
-    return SafeBound(upto=inclusive(bound - lag, column.type, where), held_by=held_by)
+    return SafeBound(upto=inclusive(bound, lag, column.type, where), held_by=held_by)
 
 
 def safe_sequence_bound(

@@ -67,21 +67,29 @@ def must_be_vouched_for(column: Column, clock: Clock, unknown: str, *, longest: 
         )
 
 
-def inclusive(instant: datetime, kind: Type, time_zone: str) -> str:
-    """The greatest value strictly before an instant, as canonical text of the column's type.
+def inclusive(instant: datetime, lag: timedelta, kind: Type, time_zone: str) -> str | None:
+    """The greatest value strictly before an instant less the lag, as canonical text of the column's type.
+
+    None where there is no such time, so that no value lies below the bound.
 
     Example:
         >>> from tidegate.core.schema import DATE
-        >>> inclusive(datetime(2025, 1, 2, 12, tzinfo=UTC), DATE, "UTC")
-        '2025-01-01'
+        >>> noon = datetime(2025, 1, 2, 12, tzinfo=UTC)
+        >>> inclusive(noon, timedelta(0), DATE, "UTC"), inclusive(noon, timedelta(days=800_000), DATE, "UTC")
+        ('2025-01-01', None)
     """
-    if kind.kind is Kind.TIMESTAMPTZ:
-        return canonical(instant.astimezone(UTC) - TICK)
-    local = earliest_local(instant, zone(time_zone))
-    if kind.kind is Kind.DATE:
-        # The day of the bound is not over.
-        return (local.date() - timedelta(days=1)).isoformat()
-    return canonical(local - TICK)
+    where = zone(time_zone)
+    try:
+        before = instant - lag
+        if kind.kind is Kind.TIMESTAMPTZ:
+            return canonical(before.astimezone(UTC) - TICK)
+        local = earliest_local(before, where)
+        if kind.kind is Kind.DATE:
+            # The day of the bound is not over.
+            return (local.date() - timedelta(days=1)).isoformat()
+        return canonical(local - TICK)
+    except OverflowError:
+        return None
 
 
 def writers_zone(column: Column, time_zone: str | None, product: str) -> str:
@@ -106,7 +114,7 @@ def vouched(now: str, lag: timedelta, kind: Type, time_zone: str) -> SafeBound:
     Args:
         now: in UTC, in ISO 8601 without a zone.
     """
-    return SafeBound(upto=inclusive(datetime.fromisoformat(now).replace(tzinfo=UTC) - lag, kind, time_zone))
+    return SafeBound(upto=inclusive(datetime.fromisoformat(now).replace(tzinfo=UTC), lag, kind, time_zone))
 
 
 def lowered(text: str, by: timedelta, kind: Type) -> str | None:

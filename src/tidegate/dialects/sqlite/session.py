@@ -85,7 +85,7 @@ class SqliteSession(PreSnapshotSession):
                 return SafeBound(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
             now = found[0]
         instant = datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
-        return SafeBound(upto=inclusive(instant - lag, column.type, time_zone or "UTC"))
+        return SafeBound(upto=inclusive(instant, lag, column.type, time_zone or "UTC"))
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """The greatest id at a moment when nobody writes."""

@@ -96,7 +96,7 @@ def safe_time_bound(
     edition, version, zone, *grants = _about(session)
     where = "UTC" if column.type.kind is Kind.TIMESTAMPTZ else time_zone or _zone(session, column, zone)
     if clock is Clock.APPLICATION:
-        return SafeBound(upto=inclusive(_now(session) - lag, column.type, where))
+        return SafeBound(upto=inclusive(_now(session), lag, column.type, where))
     _must_be_primary(session)
     _must_see_all(session, edition, grants)
     # Before anybody is looked at: what begins in between starts later.
@@ -105,7 +105,7 @@ def safe_time_bound(
     holding = sorted(((row, since) for row, since in writers if since < settled), key=lambda each: each[1])
     bound = min([settled, *(since for _, since in holding)]) - _rounding(column)
     held_by = tuple(_who(row, since) for row, since in holding[:NAMED])
-    return SafeBound(upto=inclusive(bound - lag, column.type, where), held_by=held_by)
+    return SafeBound(upto=inclusive(bound, lag, column.type, where), held_by=held_by)
 
 
 def safe_sequence_bound(session: BoundsSession, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:

@@ -345,7 +345,7 @@ def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tu
 
 def _chunks(stream: Stream, probe: Probe, scale: Scale, ends: tuple[int, int], request: Request) -> Iterator[Chunk]:
     def rows_of(low: int, high: int) -> int:
-        part = Range(cursor=stream.strategy.cursor, after=scale.text(low - 1), upto=scale.text(high))
+        part = Range(cursor=stream.strategy.cursor, after=scale.below(low), upto=scale.text(high))
         return probe.stats(part).rows
 
     if isinstance(request.chunk, timedelta):
@@ -362,4 +362,4 @@ def _chunks(stream: Stream, probe: Probe, scale: Scale, ends: tuple[int, int], r
         most = request.chunk or min(CHUNK_ROWS, BURST * request.rate if request.rate else CHUNK_ROWS)
         parts = list(cut_by_rows(*ends, most, rows_of))
     for number, (low, high, rows) in enumerate(parts, start=1):
-        yield Chunk(number=number, after=scale.text(low - 1), upto=scale.text(high), rows=rows)
+        yield Chunk(number=number, after=scale.below(low), upto=scale.text(high), rows=rows)

@@ -47,7 +47,12 @@ def _meets(file: DataFile, field: int, bound: Prune) -> bool:
         return False  # every value is NULL, and no key matches NULL
     low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
     kind = bound.type.kind
-    return low is None or high is None or bound.meets(kind, _text(_number(low), kind), _text(_number(high), kind))
+    if low is None or high is None:
+        return True
+    try:
+        return bound.meets(kind, _text(_number(low), kind), _text(_number(high), kind))
+    except OverflowError:  # written by others, beyond the years 1 to 9999: no text of such a day can be compared
+        return True
 
 
 def _number(value: bytes) -> int:

@@ -137,7 +137,7 @@ def _months(monday: date, weeks: int) -> list[tuple[float, float, str]]:
     """The name of each month above the week in which it begins; the year beside January and the first one."""
     found: list[tuple[float, float, str]] = []
     for week in range(weeks):
-        sunday = monday + timedelta(week * 7 + 6)
+        sunday = monday + timedelta(min(week * 7 + 6, (date.max - monday).days))
         if sunday.day <= 7 or (week == 0 and sunday.day <= 21):
             text = f"{sunday:%b %Y}" if sunday.month == 1 or not found else f"{sunday:%b}"
             found.append((week * STEP, -4, text))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from tidegate.core.bounds import forward
 from tidegate.core.intervals import Interval, Intervals, IntervalState
 
 DAYS = 371
@@ -180,12 +182,14 @@ def _times(start: datetime, period: str) -> list[datetime]:
     """The squares of a partition: itself, or its days."""
     months: dict[str, int] = {"month": 1, "quarter": 3, "year": 12}
     if period == "week":
-        return [start + DAY * number for number in range(7)]
-    if period not in months:
-        return [start]
-    after = start.month - 1 + months[period]
-    end = start.replace(year=start.year + after // 12, month=after % 12 + 1)
-    return [start + DAY * number for number in range((end - start).days)]
+        last = forward(start, DAY * 6)
+    elif period in months:
+        before = start.month - 2 + months[period]
+        year, month = start.year + before // 12, before % 12 + 1
+        last = start.replace(year=year, month=month, day=monthrange(year, month)[1])
+    else:
+        last = start
+    return [start + DAY * number for number in range((last - start).days + 1)]
 
 
 def _rows(rows: int | None) -> str:

@@ -91,6 +91,12 @@ def test_what_is_no_time_has_no_calendar(bounds):
         ("month", "202402", "2024-02-01 00:00:00", 29),
         ("quarter", "2025Q4", "2025-10-01 00:00:00", 92),
         ("year", "2024", "2024-01-01 00:00:00", 366),
+        ("day", "99991231", "9999-12-31 00:00:00", 1),
+        ("week", "99991227", "9999-12-27 00:00:00", 5),
+        ("month", "999912", "9999-12-01 00:00:00", 31),
+        ("quarter", "9999Q4", "9999-10-01 00:00:00", 92),
+        ("year", "9999", "9999-01-01 00:00:00", 365),
+        ("year", "0001", "0001-01-01 00:00:00", 365),
     ],
 )
 def test_a_partition_is_its_hour_or_its_days(period, label, first, many):
@@ -98,6 +104,7 @@ def test_a_partition_is_its_hour_or_its_days(period, label, first, many):
         [Part(label=label, known=IntervalState.DONE), Part(label="~N", known=IntervalState.DONE)], period
     )
     assert (str(calendar.cells[0].at), len(calendar.cells), calendar.hourly) == (first, many, period == "hour")
+    assert charts.calendar(calendar, "squares").count("<rect ") == many
 
 
 def test_partitions_without_a_time_have_no_calendar():
