@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What JSON writes as it is, and YAML refuses or takes for the end of a line."""
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -19,6 +21,7 @@ def scalar(text: str, *, is_key: bool = False) -> str:
     """
     # A name may hold what looks like a reference; keys are never resolved.
     quoted = json.dumps(text if is_key else text.replace("${", "$${"), ensure_ascii=False)
+    quoted = UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
     return text if PLAIN.fullmatch(text) and text.lower() not in WORDS else quoted
 
 

@@ -161,7 +161,27 @@ def test_a_password_never_reaches_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["orders", "a b", "true", "No", "1", "a: b", "a#b", "${x}", '"', "'", "a\n", "🙂", "-", "*a", "&a", "`"]
+    "text",
+    [
+        "orders",
+        "a b",
+        "true",
+        "No",
+        "1",
+        "a: b",
+        "a#b",
+        "${x}",
+        '"',
+        "'",
+        "a\n",
+        "🙂",
+        "-",
+        "*a",
+        "&a",
+        "`",
+        "a\u2028b",
+        "a\x85b",
+    ],
 )
 def test_any_text_survives_the_file(text, tmp_path):
     table = "{table}" if "*" in text else "b"

@@ -79,9 +79,7 @@ def test_a_range_may_begin_with_the_first_day_that_there_is(shop, context):
 
 def test_a_backfill_without_rows_from_the_first_day_on_is_noted(shop, context):
     shop.sql("delete from t where at < '2025-01-03'")
-    made = backfill.start(
-        shop.stream(), context, Request(begin="0001-01-01", end="2025-01-03", chunk=timedelta(9e5))
-    )
+    made = backfill.start(shop.stream(), context, Request(begin="0001-01-01", end="2025-01-03", chunk=timedelta(9e5)))
     context.registry.backfills.keep(made.backfill_id, replace(made.chunks[0], status=Progress.DONE))
     (empty,) = context.registry.intervals("a1b2").parts
     assert (empty.after, empty.upto) == (None, "2025-01-02 23:59:59.999999")

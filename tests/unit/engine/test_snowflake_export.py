@@ -136,6 +136,16 @@ def test_tables_of_one_lake_share_volume_and_integration() -> None:
     assert found.tables == 2
 
 
+def test_the_name_of_a_table_is_no_statement() -> None:
+    odd = "a\nDROP DATABASE lake;"
+    place = {"format": "delta", "catalog": "", "warehouse": "s3://b/lake"}
+    seen = table(odd, "orders", **place, path="s3://b/lake/shop/orders")
+    text = snowflake([seen], unknown=[f"{odd} has no address"]).text
+    lines = [line for line in text.splitlines() if "DROP" in line]
+    assert len(lines) == 2
+    assert all(line.startswith("--") for line in lines)
+
+
 def test_two_tables_of_one_name_are_refused() -> None:
     """`IF NOT EXISTS` would keep the first, and show its rows for those of the second."""
     warehouse = {"format": "delta", "catalog": "", "warehouse": "s3://b"}

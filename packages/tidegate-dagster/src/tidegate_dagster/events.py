@@ -155,7 +155,7 @@ def _of_outcome(outcome: Document) -> dict[str, Any]:
     }
     found: dict[str, Any] = {f"tidegate/{name}": value for name, value in known.items() if value is not None}
     if outcome["notes"]:
-        found["tidegate/notes"] = MetadataValue.md("\n".join(f"- {note}" for note in outcome["notes"]))
+        found["tidegate/notes"] = MetadataValue.json(list(outcome["notes"]))  # names of columns are no Markdown
     if outcome["seconds"]:
         found["tidegate/stages"] = MetadataValue.json(outcome["seconds"])
     if outcome["error"]:

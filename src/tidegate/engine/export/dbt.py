@@ -6,6 +6,7 @@ Read from the tables' metadata, without Spark and without a source. Says how muc
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.engine.stream import LoadsTable, Stream
 
 HEADER = "# Written by `tidegate export dbt-sources`; changes are lost when it runs again."
+MARKERS = re.compile(r"\{[{%#]")
+CALL = re.compile(r"\s*(?:env_var|ref|var|source|doc)\s*\(.+\)\s*$")
+"""What dbt evaluates in the arguments of a data test, even without braces."""
 TURNS = 200
 """Turns of a cron among which the longest pause is looked for."""
 TYPES: Mapping[tuple[Kind, int], str] = {
@@ -78,8 +82,8 @@ def dbt_sources(streams: Sequence[Stream], database: str | None = None) -> DbtSo
         table, missing = _table(stream, names, database)
         source["tables"].append(table)
         left_out += missing
-    document = {"version": 2, "sources": list(sources.values())}
-    lines = [HEADER, *(f"# Left out: {each}" for each in left_out)]
+    document = literal({"version": 2, "sources": list(sources.values())})
+    lines = [HEADER, *(f"# Left out: {' '.join(each.split())}" for each in left_out)]
     body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)
     text = "\n".join([*lines, body])
     return DbtSources(text=text, tables=len(streams), left_out=tuple(left_out))
@@ -112,7 +116,7 @@ def _table(
         missing.append(f"freshness of {stream.name}: set `loads_table:` in tidegate.yaml")
     table: dict[str, Any] = {"name": stream.target.table}
     if schema is not None and schema.comment:
-        table["description"] = _plain(schema.comment)
+        table["description"] = schema.comment
     table["config"] = config
     if stream.loads is not None:
         table["loaded_at_query"] = loaded_at_query(stream, stream.loads, database)
@@ -139,7 +143,7 @@ def _meta(stream: Stream) -> dict[str, Any]:
 def _column(column: Column, tests: Sequence[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"name": column.name, "data_type": _type(column.type)}
     if column.comment:
-        found["description"] = _plain(column.comment)
+        found["description"] = column.comment
     if tests:
         found["data_tests"] = list(tests)
     return found
@@ -154,9 +158,34 @@ def _type(kind: Type) -> str:
     return TYPES[stored.kind, stored.bits]
 
 
-def _plain(text: str) -> str:
-    """A comment that dbt does not take for a template of its own."""
-    return "{% raw %}" + text + "{% endraw %}" if "{{" in text or "{%" in text or "{#" in text else text
+def literal(value: Any) -> Any:
+    """The document with every text as dbt has to find it to read that very text, and no template of its own.
+
+    Example:
+        >>> literal({"name": "a", "values": ["b", "var(1)"]})
+        {'name': 'a', 'values': ['b', "{{ 'var(1)' }}"]}
+    """
+    if isinstance(value, _Template):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: literal(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [literal(each) for each in value]
+    if not isinstance(value, str) or not (MARKERS.search(value) or CALL.match(value)):
+        return value
+    return "{{ " + _string(value) + " }}"
+
+
+def _string(text: str) -> str:
+    """A text as a literal of Jinja, without a brace, by which Jinja looks for the ends of templates."""
+    escapes = {"\\": "\\\\", "'": "\\'", "{": "\\x7b"}
+    return "'" + "".join(escapes.get(each, each) for each in text) + "'"
+
+
+class _Template(str):
+    """A text that dbt is to evaluate."""
+
+    __slots__ = ()
 
 
 def _tests(
@@ -211,7 +240,8 @@ def _test(
         to: Target = test.to
         if (to.lake, to.namespace) not in names:
             return None
-        arguments = {"to": f"source('{names[to.lake, to.namespace]}', '{to.table}')", "field": test.field}
+        called = f"source({_string(names[to.lake, to.namespace])}, {_string(to.table)})"
+        arguments = {"to": _Template(called), "field": test.field}
     said: dict[str, Any] = {"arguments": arguments} if arguments else {}
     if rule.on_fail is OnFail.WARN:
         said["config"] = {"severity": "warn"}

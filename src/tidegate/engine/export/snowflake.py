@@ -74,7 +74,7 @@ def snowflake(tables: Sequence[Table], database: str | None = None, unknown: Seq
         made += [_volume(table), _integration(table), *_places(table, database), _table(table, database)]
     refresh = tuple(_refresh(table, database) for table in taken)
     served = [table for table, each in zip(taken, refresh, strict=True) if each.endswith("REFRESH;")]
-    parts = [HEADER, FILL_IN, *(f"-- Left out: {each}" for each in left_out)]
+    parts = [HEADER, FILL_IN, *(f"-- Left out: {_line(each)}" for each in left_out)]
     sections = ["\n".join(parts), *dict.fromkeys(filter(None, made)), _after_loads(served, refresh, database)]
     return SnowflakeScript(text="\n\n".join(sections), tables=len(taken), refresh=refresh, left_out=left_out)
 
@@ -251,7 +251,7 @@ def _after_loads(served: Sequence[Table], refresh: Sequence[str], database: str 
         lines.append("-- Or let the project do it, at a connection of Snowflake:")
     for table in served:
         hook = json.dumps(_refresh(table, database).removesuffix(";"))
-        lines.append(f"--   {table.stream}: after_publish: [{{sql: {hook}, connection: <connection>}}]")
+        lines.append(f"--   {_line(table.stream)}: after_publish: [{{sql: {hook}, connection: <connection>}}]")
     return "\n".join(lines)
 
 
@@ -285,6 +285,11 @@ def _unquoted(identifier: str) -> str:
     """The name in a text, where quotes are kept for a name that needs them."""
     inner = identifier[1:-1]
     return inner if PLAIN.fullmatch(inner.lower()) and inner == inner.upper() else identifier
+
+
+def _line(text: str) -> str:
+    """A text that a comment can hold: the name of a table may have several lines."""
+    return " ".join(text.split())
 
 
 def _text(value: str) -> str:
