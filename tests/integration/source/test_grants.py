@@ -196,12 +196,12 @@ def maria_shop(mariadb: MariadbServer, maria_database: str) -> Iterator[str]:
         database=maria_database,
     )
     yield maria_database
-    mariadb.run("DROP USER IF EXISTS loader@localhost")
+    mariadb.run("DROP USER IF EXISTS loader@'%'")
 
 
 def grant_maria(mariadb: MariadbServer, shop: str, missing: str = "nothing") -> str:
     for statement in documented("mariadb.md", shop, missing):
-        mariadb.run(statement.replace("'…'", f"'{PASSWORD}'").replace("'%'", "localhost"))
+        mariadb.run(statement.replace("'…'", f"'{PASSWORD}'"))
     return mariadb.url(shop, user="loader", password=PASSWORD)
 
 
@@ -228,8 +228,12 @@ def test_those_of_mariadb_are_enough(maria_shop: str, mariadb: MariadbServer, sp
 def test_one_of_mariadb_that_is_missing_is_named(maria_shop, mariadb, tmp_path, missing, words, needed) -> None:
     url = grant_maria(mariadb, maria_shop, missing)
     if missing == "GRANT SELECT":  # of another table, so that the database is there for it
-        other = ("CREATE TABLE others (id int)", "GRANT SELECT ON others TO loader@localhost")
+        other = ("CREATE TABLE others (id int)", "GRANT SELECT ON others TO loader@'%'")
         mariadb.run(*other, database=maria_shop)
-    error = refusal(by_each(STRATEGIES, tmp_path, url, table="orders"), "watermark")
+    workspace = by_each(STRATEGIES, tmp_path, url, table="orders")
+    error = refusal(workspace, "watermark")
     assert re.search(words, error.message)
     assert re.search(needed.format(shop=maria_shop), error.hint), error.hint
+    mariadb.run(re.search("`(GRANT .*?)`[;,]", error.hint)[1])
+    with workspace.project() as project:
+        assert project.plan("watermark")["watermark"].error is None

@@ -25,6 +25,7 @@ class CatalogSession(Protocol):
     """What the questions here need of a session: statements outside of its snapshot."""
 
     name: str
+    account: str
     is_mariadb: bool
 
     @property

@@ -24,7 +24,7 @@ from tidegate.errors import (
     TidegateError,
 )
 
-REFUSED = re.compile(r"(?P<privilege>[A-Z ]+?) command denied to user (?P<user>'.*'@'.*') for table (?P<table>.+)")
+REFUSED = re.compile(r"(?P<privilege>[A-Z ]+?) command denied to user '.*'@'.*' for table (?P<table>.+)")
 OUT_OF_RANGE = 1690
 NAMES = frozenset({1049, 1051, 1054, 1109, 1146})  # no such database, table or column: the text holds names only
 SYNTAX = frozenset({1064, 1149, 1305, 1582})
@@ -63,17 +63,21 @@ UNVERIFIED = {
 
 
 @contextmanager
-def translated_errors(name: str) -> Iterator[None]:
-    """Turns every driver error inside into one of ours, for the connection of that name."""
+def translated_errors(name: str, account: str) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name.
+
+    Args:
+        account: whom the server takes the user for, see `account`.
+    """
     try:
         yield
     except pymysql.Error as error:
-        raise translate(name, error) from error
+        raise translate(name, error, account) from error
     except UnicodeDecodeError as error:
         raise SchemaRefused(f"connection {name!r}: a string is not valid UTF-8") from error
 
 
-def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
+def translate(name: str, error: pymysql.Error, account: str) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     number, text = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
     if number == OUT_OF_RANGE and (bad := marked_text(text)):
@@ -83,7 +87,7 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     if number in SYNTAX:
         return bad_query(name, text)
     if number in DENIED:
-        hint = f"Let an administrator run `{_grant(text)}`, then `tidegate doctor`."
+        hint = f"Let an administrator run `{_grant(text, account)}`, then `tidegate doctor`."
         return SourceError(f"connection {name!r}: {text}", hint=hint)
     if number in TIMED_OUT:
         return out_of_time(name, *TIMED_OUT[number])
@@ -109,12 +113,26 @@ def refused(name: str, where: str, error: pymysql.Error | OSError) -> TidegateEr
     return unreachable(name, where, CUT.get(number, f"{type(error).__name__} {number}"))
 
 
-def _grant(text: str) -> str:
+def account(user: str) -> str:
+    """The account as a grant names it, from `CURRENT_USER()`: its host is the one that it may come from.
+
+    Errors name the host that the client came from, of which there need be no account.
+
+    Example:
+        >>> account("loader@%"), account("o'neil@10.0.0.%")
+        ("'loader'@'%'", "'o''neil'@'10.0.0.%'")
+    """
+    return "@".join("'" + part.replace("'", "''") + "'" for part in user.rsplit("@", 1))
+
+
+def _grant(text: str, account: str) -> str:
     """The statement that grants what the server said was denied."""
     found = REFUSED.match(text)
     if found is None:
-        return "GRANT SELECT ON … TO …"
-    return f"GRANT {found['privilege']} ON {found['table']} TO {found['user']}"
+        return f"GRANT SELECT ON … TO {account}"
+    table = found["table"]  # MySQL puts it between apostrophes
+    named = "`" + table[1:-1].replace("`", "``") + "`" if table.startswith("'") else table
+    return f"GRANT {found['privilege']} ON {named} TO {account}"
 
 
 def code_of(error: BaseException | None) -> int:

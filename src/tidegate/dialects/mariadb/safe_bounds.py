@@ -302,12 +302,10 @@ def _transactions(session: CatalogSession) -> list[tuple[int, int, int]]:
 def _hidden(session: CatalogSession, privilege: str, error: SourceError) -> SourceError:
     if code_of(error.__cause__) not in DENIED:
         return error
-    ((account,),) = session.outside_rows("SELECT current_user()")
-    user = "@".join(f"'{part}'" for part in str(account).rsplit("@", 1))
     return EdgeUnknown(
         f"connection {session.name!r}: this user may not see the transactions of others, so rows that are still being "
         "written could be lost",
-        hint=f"Let this user see them: `GRANT {privilege} ON *.* TO {user}`; or set "
+        hint=f"Let this user see them: `GRANT {privilege} ON *.* TO {session.account}`; or set "
         "`strategy: {clock: application, safety_lag: …, lookback: …}`.",
     )
 

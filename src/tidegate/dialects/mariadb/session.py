@@ -29,7 +29,7 @@ try:
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the MariaDB driver is not installed", hint=extras.hint("mariadb")) from error
 from tidegate.dialects.mariadb import safe_bounds as edges
-from tidegate.dialects.mariadb.errors import refused, translated_errors
+from tidegate.dialects.mariadb.errors import account, refused, translated_errors
 
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 # Of both connections, ours and Spark's: a query means the same on every server, and nothing is cut off.
@@ -51,12 +51,14 @@ class MariadbSession(PreSnapshotSession):
         self.name = connection.name
         self.address = address_of(connection)
         self._lock = threading.Lock()
+        self.account = "…"  # until the server has said it
         self._held: Relation | None = None
         self._held_at = datetime.min  # noqa: DTZ901 - a time of the server, in UTC and without zone
         self._answers = Answers()
         self._connection = self._connect()
         try:
-            ((version, self._thread),) = self.outside_rows("SELECT VERSION(), CONNECTION_ID()")
+            ((version, self._thread, user),) = self.outside_rows("SELECT VERSION(), CONNECTION_ID(), CURRENT_USER()")
+            self.account = account(str(user))
             self.is_mariadb = "mariadb" in str(version).lower()
             for setting in (NAMES, SETTINGS, OF_MARIADB if self.is_mariadb else OF_MYSQL):
                 self.outside_rows(setting)
@@ -79,13 +81,13 @@ class MariadbSession(PreSnapshotSession):
 
     def outside_rows(self, sql: str) -> list[Row]:
         """The rows of a statement that tells nothing of the table's rows; bytes are texts in UTF-8."""
-        with translated_errors(self.name), self._lock, self._connection.cursor() as cursor:
+        with translated_errors(self.name, self.account), self._lock, self._connection.cursor() as cursor:
             cursor.execute(sql)
             return [tuple(map(_decoded, row)) for row in cursor.fetchall()]
 
     def describe(self, sql: str) -> list[Native]:
         """The columns of a statement, each with its own character set."""
-        with translated_errors(self.name), self._lock, self._connection.cursor() as cursor:
+        with translated_errors(self.name, self.account), self._lock, self._connection.cursor() as cursor:
             cursor.execute("SET character_set_results = NULL")
             try:
                 cursor.execute(sql)
