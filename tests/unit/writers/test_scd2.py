@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from support.scd2_model import Change, Version, versions
 from tidegate.core.changes import ChangeSet, SafeBound
@@ -27,6 +31,7 @@ from tidegate.writers.scd2 import Scd2
 from tidegate.writers.scd2 import validity as dates
 from tidegate.writers.scd2.history import History
 from tidegate.writers.scd2.versions import ends_at
+from unit.engine.sqlite_streams import Shop
 
 
 def schema(**columns: Type) -> Schema:
@@ -74,6 +79,17 @@ def test_columns_that_cannot_be_are_refused_before_anything_is_read(
     with pytest.raises(error, match=match) as caught:
         own(Scd2(**options), **columns)
     assert caught.value.hint
+
+
+def test_a_column_that_the_source_gets_may_be_left_out_as_the_hint_says(tmp_path: Path) -> None:
+    shop = Shop(folder=tmp_path, columns='id integer primary key, at timestamp, "Is_Current" int')
+    shop.sql(f"create table t ({shop.columns})")
+    source, writer = shop.stream().source, Scd2()
+    with source.probe() as probe, pytest.raises(SchemaRefused, match="'Is_Current'") as refused:
+        writer.added(probe.schema(), ("at",))
+    (written,) = re.findall(r"`source: (\{.*?\})`", refused.value.hint)
+    with replace(source, exclude=tuple(yaml.safe_load(written)["exclude"])).probe() as probe:
+        assert [column.name for column in writer.added(probe.schema(), ("at",))] == list(writer.own)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.ports.writer import VersionedWriter, Writer
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
+from tidegate.core.yaml_text import listed
 from tidegate.errors import (
     CheckFailed,
     ConfigError,
@@ -138,7 +139,9 @@ class Scd2(Writer):
             if other := known.get(name.casefold()):
                 raise SchemaRefused(
                     f"the source has a column {other!r}, and write: scd2 has its own column of that name",
-                    hint=f"Rename that one: `write: {{kind: scd2, {self._option(name)}: …}}`.",
+                    hint=f"Leave it out: `source: {{exclude: {listed((other,))}}}`. Or name the own column otherwise, "
+                    f"`write: {{kind: scd2, {self._option(name)}: …}}`, which a table that was loaded takes with "
+                    "`--full-refresh --yes` alone, and loses its history.",
                     column=other,
                 )
         return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
