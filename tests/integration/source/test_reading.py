@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-NAMES = ["a.b", 'q"uote', "sel`ect", "x DESC NULLS LAST", "x y", "${v}", "c0", "select", "%s", "b\\n", "🚢"]
+NAMES = ["a.b", 'q"uote', "sel`ect", "x DESC NULLS LAST", "x y", "${v}", "c0", "select", "%s", "b\\n", "w?t", "🚢"]
 CUT = ("duckdb", "postgresql")
 """Where a table without a key is read in several parts: by the places of its rows."""
 NOBODY = {
@@ -58,6 +58,19 @@ def test_hostile_names_in_many_slices(place: Place, spark: SparkSession) -> None
         found = there.read(spark, probe, [part], probe.schema())
         assert (found.columns, found.rdd.getNumPartitions()) == (names, 3 if place.kind in CUT else 1)
         assert sorted(map(tuple, found.collect())) == rows[1:48]
+
+
+@pytest.mark.spark
+@at("postgresql")
+def test_an_operator_with_a_question_mark_is_no_parameter_of_the_driver(place: Place, spark: SparkSession) -> None:
+    docs = """(1, '{"a": 1}'), (2, '{"b": 1}'), (3, '{"?": 1}')"""
+    place.run("CREATE TABLE d (id int PRIMARY KEY, doc jsonb)", f"INSERT INTO d VALUES {docs}")
+    texts = "'it''s ?' AS t, $$?$$ AS u, E'\\'?' AS v -- what?\n"
+    for condition, wanted in (("doc ? 'a'", [1]), ("doc ?| array['a', '?']", [1, 3]), ("NOT doc ?& '{a}'", [2, 3])):
+        there = place.source(query=f"SELECT id, {texts} FROM d WHERE {condition}")
+        with there.probe() as probe:
+            rows = there.read(spark, probe, [Everything()], probe.schema()).sort("id").collect()
+        assert list(map(tuple, rows)) == [(number, "it's ?", "?", "'?") for number in wanted]
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -66,10 +66,11 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdbc:
-    """How Spark reaches the database: the password is among the properties and nowhere else."""
+    """How Spark reaches the database, and writes its SQL; the password is among the properties and nowhere else."""
 
     url: str
     properties: Mapping[str, str]
+    escaped: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

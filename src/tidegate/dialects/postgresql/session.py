@@ -27,6 +27,7 @@ from tidegate.dialects.postgresql import safe_bounds as edges
 from tidegate.dialects.postgresql import server_history as history
 from tidegate.dialects.postgresql.address import encrypted, options_of, reaching
 from tidegate.dialects.postgresql.errors import refused, translated_errors
+from tidegate.dialects.postgresql.placeholders import escaped
 from tidegate.dialects.shared.server_url import in_brackets
 from tidegate.errors import ConfigError, InternalError, SourceUnavailable, TidegateError
 
@@ -255,6 +256,7 @@ class PostgresqlSession(PreSnapshotSession):
         return Jdbc(
             url=f"jdbc:postgresql://{in_brackets(info.host)}:{info.port}/{quote(info.dbname, safe='')}",
             properties=properties,
+            escaped=escaped,
         )
 
     def list_tables(self) -> list[tuple[str, str]]:

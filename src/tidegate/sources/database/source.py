@@ -175,7 +175,7 @@ class Database(Source[DatabaseProbe]):
                 for alias, column, reading in zip(aliases, own, readings, strict=True)
             ),
         }
-        table = statements.reading(aliases, extra)
+        table, predicates = jdbc.escaped(statements.reading(aliases, extra)), list(map(jdbc.escaped, predicates))
         with needing(jdbc.properties["driver"], self.jars(), self.connection.name):
             rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
         utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
