@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.cli.logs import LogFormat
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import COLOURS
+from tidegate.core.display import counted
 from tidegate.core.visible import visible_line
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
 from tidegate.engine.run_log import Seldom
@@ -101,7 +102,7 @@ def _at_work(event: Event) -> str:
         return event.detail
     passed = round(event.rows * event.share)
     if not passed or not event.seconds:
-        return f"{event.rows:,} rows, {event.detail}"
+        return f"{counted(event.rows, 'row')}, {event.detail}"
     return f"~{passed:,} of {event.rows:,} rows, ~{passed / event.seconds:,.0f} rows/s, {event.detail}"
 
 

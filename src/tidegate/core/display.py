@@ -84,10 +84,13 @@ def done_by(number: int, do: str) -> str:
     """A verb as so many things do it.
 
     Example:
-        >>> done_by(1, "have"), done_by(1, "exist"), done_by(2, "exist"), done_by(1, "empty")
-        ('has', 'exists', 'exist', 'empties')
+        >>> done_by(1, "have"), done_by(1, "exist"), done_by(2, "exist")
+        ('has', 'exists', 'exist')
+        >>> done_by(1, "empty"), done_by(1, "were")
+        ('empties', 'was')
     """
-    return {"have": "has", "are": "is", "empty": "empties"}.get(do, f"{do}s") if number == 1 else do
+    alone = {"have": "has", "are": "is", "were": "was", "empty": "empties"}
+    return alone.get(do, f"{do}s") if number == 1 else do
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -181,7 +181,8 @@ class ProofReport(StreamReport[StreamProof]):
         head += ("source fingerprint", "table fingerprint", "except", "repaired rows")
         cells = "".join(f"<th scope=col>{name}</th>" for name in head)
         rows = "".join(_row(stream) for stream in self.streams)
-        title = f"Proof of {len(self.streams)} tables, {self.made_at:%Y-%m-%d %H:%M:%S} UTC, Tidegate {self.version}"
+        tables = counted(len(self.streams), "table")
+        title = f"Proof of {tables}, {self.made_at:%Y-%m-%d %H:%M:%S} UTC, Tidegate {self.version}"
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}'
             f"</style><h1>{html.escape(title)}</h1>{LEGEND}<table><thead><tr>{cells}</tr></thead>{rows}</table></html>\n"

@@ -116,7 +116,7 @@ def test_commands_list_show_and_replay_them(bench, spark, capsys):
         verified = project.verify("orders", level="rows").streams[0]
     assert (verified.equal, verified.rows_quarantined, bench.good) == (True, 1, [(1, 10), (3, 30), (4, None)])
     bench.stream([])
-    told = "orders: 1 rows loaded, 0 superseded by newer rows, 0 still in quarantine\n"
+    told = "orders: 1 row loaded, 0 superseded by newer rows, 0 still in quarantine\n"
     assert said("replay", "orders") == (0, told, "")
 
 

@@ -53,7 +53,7 @@ def test_a_load_has_all_events_of_a_transaction_or_none(topics):
     assert "transaction 8 holds back the end of the log since" in held.notes[0]
     with topics.workspace.project(topics.spark) as project:
         (plan,) = project.plan(stream).streams
-    assert (plan.outcome, "its end has not been reported yet; 1 messages are waiting for it" in plan.notes[0]) == (
+    assert (plan.outcome, "its end has not been reported yet; 1 message is waiting for it" in plan.notes[0]) == (
         "unchanged",
         True,
     )

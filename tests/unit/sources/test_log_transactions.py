@@ -95,7 +95,7 @@ def test_a_transaction_waits_for_its_end_and_for_all_its_events_of_this_topic():
     assert (span.events, span.behind) == (2, 0), "a run does not drain what is held back"
     (note,) = notes
     assert note.startswith("transaction 2 holds back the end of the log since 20")
-    assert note.endswith("Z: its end has not been reported yet; 1 messages are waiting for it")
+    assert note.endswith("Z: its end has not been reported yet; 1 message is waiting for it")
     waiting, notes = ask(brokers, span.state)
     assert waiting.slices == ()
     assert "transaction 2" in notes[0]

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds
+from tidegate.core.display import counted
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def _tell_chunks(shell: Shell, found: Backfill) -> None:
     document = found.to_dict()
     left = f", about {seconds(found.seconds_left)} left" if found.seconds_left else ""
     shell.say(
-        f"{found.stream}: {document['chunks_done']} of {document['chunks_total']} chunks, "
-        f"{count(found.rows_done)} rows{left}"
+        f"{found.stream}: {document['chunks_done']} of {counted(document['chunks_total'], 'chunk')}, "
+        f"{counted(found.rows_done, 'row')}{left}"
     )
 
 
@@ -129,7 +130,7 @@ def _tell(shell: Shell, found: Backfill) -> int:
         return exit_code
     shell.result(
         f"{found.stream}: backfill from {found.begin} to {found.end} is {found.status.lower()}: "
-        f"{document['chunks_done']} of {document['chunks_total']} chunks, {count(found.rows_done)} rows"
+        f"{document['chunks_done']} of {counted(document['chunks_total'], 'chunk')}, {counted(found.rows_done, 'row')}"
     )
     for chunk in found.chunks:
         if chunk.status == "FAILED":

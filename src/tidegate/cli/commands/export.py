@@ -12,6 +12,7 @@ from typer import Option
 
 from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.shell import Shell
+from tidegate.core.display import counted
 from tidegate.errors import ConfigError
 
 
@@ -37,7 +38,7 @@ def dbt_sources(
         found = dbt.dbt_sources(project.streams(*(streams or ()), select=select, exclude=exclude), database)
     if output is not None:
         _write(output, found.text, dbt.HEADER)
-        shell.say(f"{output}: {found.tables} tables")
+        shell.say(f"{output}: {counted(found.tables, 'table')}")
     else:
         shell.verbatim(found.text.rstrip("\n"))
     if shell.as_json:
@@ -76,7 +77,7 @@ def snowflake(
         found = script.snowflake(tables, database, unknown)
     if output is not None:
         _write(output, f"{found.text}\n", script.HEADER)
-        shell.say(f"{output}: {found.tables} tables")
+        shell.say(f"{output}: {counted(found.tables, 'table')}")
     else:
         shell.verbatim(found.text)
     if shell.as_json:

@@ -12,6 +12,7 @@ from typer import Option
 from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count
+from tidegate.core.display import counted
 
 
 def listed(shell: Shell, streams: Streams = None, select: Select = None, exclude: Exclude = None) -> int:
@@ -57,11 +58,11 @@ def replay(shell: Shell, stream: Stream) -> int:
         shell.document(done.to_dict())
         return done.exit_code
     shell.result(
-        f"{done.stream}: {count(done.rows)} rows loaded, {count(done.superseded)} superseded by newer rows, "
+        f"{done.stream}: {counted(done.rows, 'row')} loaded, {count(done.superseded)} superseded by newer rows, "
         f"{count(done.waiting)} still in quarantine"
     )
     if done.waiting:
-        broken = ", ".join(f"{rule} ({count(number)} rows)" for rule, number in done.rules.items())
+        broken = ", ".join(f"{rule} ({counted(number, 'row')})" for rule, number in done.rules.items())
         shell.problem(
             code="check_failed",
             message=f"{done.stream}: rows still fail {broken}",

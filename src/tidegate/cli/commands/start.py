@@ -13,6 +13,7 @@ from typer import Argument, Option
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table
 from tidegate.cli.url_errors import of_url
+from tidegate.core.display import counted
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def init(
     if shell.as_json:
         shell.document({"file": str(file), "streams": streams})
         return 0
-    shell.result(f"wrote {file} with {len(streams)} stream{'s' if len(streams) != 1 else ''}: {', '.join(streams)}")
+    shell.result(f"wrote {file} with {counted(len(streams), 'stream')}: {', '.join(streams)}")
     if left_out:
-        shell.result(f"{left_out} tables or views are left out; the end of the file says which, and why")
+        what = "table or view is" if left_out == 1 else "tables or views are"
+        shell.result(f"{left_out:,} {what} left out; the end of the file says which, and why")
     password = f"`export {variable}=…`, " if variable else ""
     shell.result(f"next: read it, then {password}`tidegate doctor`, `tidegate plan`, `tidegate run`")
     return 0

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import count
+from tidegate.core.display import counted
 
 if TYPE_CHECKING:
     from tidegate.engine.positions import StateView
@@ -69,11 +69,15 @@ def rewind(
         return _tell(shell, project.state.rewind(stream, to))
 
 
+def _rows(view: StateView) -> str:
+    return "- rows" if view.table_rows is None else counted(view.table_rows, "row")
+
+
 def _tell(shell: Shell, view: StateView) -> int:
     if shell.as_json:
         shell.document(view.to_dict())
         return 0
-    rows = f"{count(view.table_rows)} rows" if view.table_exists else "does not exist yet"
+    rows = _rows(view) if view.table_exists else "does not exist yet"
     shell.result(f"{view.stream} (uid {view.uid}) -> {view.target}, {rows}")
     shell.result(f"  table:    {_position(view.table)}")
     shell.result(f"  registry: {_position(view.registry)}")

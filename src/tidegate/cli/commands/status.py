@@ -257,7 +257,7 @@ def moment(value: datetime | None) -> str:
 
 
 def _lag(stream: StreamStatus) -> str:
-    known = [f"{count(stream.lag_events)} events"] if stream.lag_events is not None else []
+    known = [counted(stream.lag_events, "event")] if stream.lag_events is not None else []
     known += [f"{stream.lag_seconds} s"] if stream.lag_seconds is not None else []
     known += [f"slot {size(stream.slot.behind)}"] if stream.slot is not None else []
     return ", ".join(known) or "-"

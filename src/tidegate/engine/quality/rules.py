@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidegate.core.display import counted
 from tidegate.core.policies.rules import Judges, Lookup, MeasuredCheck, OnFail, Rule, RuleViolation, Scope
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
@@ -98,7 +99,7 @@ def settle(stream: str, broken: Sequence[RuleViolation], read: int | None) -> tu
     stopping = [each for each in broken if each.on_fail is OnFail.STOP]
     if stopping:
         first = stopping[0]
-        of = f" ({read:,} rows were read)" if read is not None else ""
+        of = f" ({counted(read, 'row', 'were')} read)" if read is not None else ""
         raise CheckFailed(
             f"stream {stream!r} stopped: "
             + "; ".join(each.sentence for each in stopping)

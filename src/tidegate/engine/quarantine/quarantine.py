@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import QuarantinedRows
+from tidegate.core.display import counted
 from tidegate.core.effects import Insert, Mirror
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.ports.format import Receipt, TableState
@@ -183,8 +184,8 @@ def quarantine_rows(context: RunContext, stream: Stream, session: SparkSession, 
         held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
         if (found := held.count()) != bad:
             raise VerifyFailed(
-                f"stream {stream.name!r}: {bad} rows were to be quarantined, but the quarantine has {found}; nothing "
-                f"was published",
+                f"stream {stream.name!r}: {counted(bad, 'row', 'were')} to be quarantined, but the quarantine has "
+                f"{found}; nothing was published",
                 load_id=plan.load_id,
             )
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import EventRules
@@ -75,8 +76,8 @@ def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLeve
         probe.verify_unchanged()
         other = f"{by_other.rows}" if by_spark.rows != by_other.rows else "as many, with other values"
         raise VerifyFailed(
-            f"stream {plan.stream.name!r}: Spark reads {by_spark.rows} records of its log, and another reader reads "
-            f"{other}",
+            f"stream {plan.stream.name!r}: Spark reads {counted(by_spark.rows, 'record')} of its log, and another "
+            f"reader reads {other}",
             load_id=plan.load_id,
         )
 

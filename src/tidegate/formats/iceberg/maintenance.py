@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.display import counted
+from tidegate.core.display import counted, done_by
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import branch_prefix
 from tidegate.core.policies.maintenance import (
@@ -64,7 +64,8 @@ def survey(
     if current is not None:
         yield from _of_files(current, open_table, upkeep)
     if expiring := expired(metadata, upkeep):
-        yield Need(step=Step.EXPIRE, reason=f"{len(expiring)} of {len(metadata.snapshots())} snapshots are old")
+        number, all_ = len(expiring), counted(len(metadata.snapshots()), "snapshot")
+        yield Need(step=Step.EXPIRE, reason=f"{number} of {all_} {done_by(number, 'are')} old")
     if reason := statistics.due(metadata, upkeep):
         yield Need(step=Step.STATISTICS, reason=reason)
     elif expiring and statistics.columns(metadata, upkeep):
@@ -284,7 +285,7 @@ class Keeper:
             return "those that are there remain"
         names = statistics.columns(self._metadata, self.upkeep)
         self._ask("compute_table_stats", columns=f"array({', '.join(map(sql.string, names))})")
-        return f"distinct values of {len(names)} columns counted"
+        return f"distinct values of {counted(len(names), 'column')} counted"
 
     def _remove_orphans(self) -> str:
         before = {"older_than": _timestamp(self.upkeep.orphaned_before)}

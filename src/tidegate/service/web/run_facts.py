@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from tidegate.core.display import counted
 from tidegate.engine.events import STAGES
 from tidegate.registry.logs import KeptLog
 from tidegate.registry.values import RunRecord
@@ -56,6 +57,6 @@ def lines(log: KeptLog) -> list[dict[str, Any]]:
     """The log as it is read: the time of day of each line, and where lines were left out."""
     found = [{"at": datetime.fromisoformat(line["at"]), "text": line["text"]} for line in log.lines]
     if log.left_out:
-        text = f"{log.left_out:,} lines are left out here"
+        text = f"{counted(log.left_out, 'line', 'are')} left out here"
         found.insert(len(found) // 2, {"at": None, "text": text})
     return found

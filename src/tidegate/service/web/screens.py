@@ -11,7 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from tidegate.core.display import short_duration
+from tidegate.core.display import counted, short_duration
 from tidegate.core.health import Health
 from tidegate.core.lateness import Lateness
 from tidegate.engine.maintenance.maintain import TASK as MAINTAIN
@@ -81,12 +81,12 @@ def _sparkline(moved: Mapping[str, tuple[int, int]], days: Sequence[str]) -> Mar
     found = [(day, *moved.get(day, (0, 0))) for day in days]
     total = sum(rows for _, rows, _ in found)
     bars = [(day, float(rows), "bad" if failed else "ok" if rows else "none") for day, rows, failed in found]
-    return charts.sparkline(bars, f"{total:,} rows in {len(days)} days")
+    return charts.sparkline(bars, f"{counted(total, 'row')} in {len(days)} days")
 
 
 def _lag(line: Line, outcome: Mapping[str, Any], now: datetime) -> str:
     """What is known to be behind: events that the last run of a log left, and the time since a turn was due."""
-    found = [f"{number(outcome['log_behind'])} events"] if outcome.get("log_behind") else []
+    found = [counted(outcome["log_behind"], "event")] if outcome.get("log_behind") else []
     due = line.status.due_at
     known = line.status.last_run_at or line.status.registered_at
     found += [f"{short_duration(now - due)} overdue"] if due is not None and due < now and known else []

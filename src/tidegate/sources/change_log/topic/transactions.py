@@ -164,20 +164,20 @@ class _Search:
         """What people should know of the answer."""
         if self.larger is not None:
             yield (
-                f"one transaction of {self.larger} messages exceeds max_events ({self.ask.most}) and is loaded as a "
-                f"whole"
+                f"one transaction of {counted(self.larger, 'message')} exceeds max_events ({self.ask.most}) and is "
+                f"loaded as a whole"
             )
         if found.holders:
             behind = sum(self.ask.found.ends.values()) - sum(found.upto.values())
-            yield f"{_blocking_text(found.holders[0])}; {behind} messages are waiting for it"
+            yield f"{_blocking_text(found.holders[0])}; {counted(behind, 'message', 'are')} waiting for it"
         if self.without_transaction:
             yield (
-                f"{self.without_transaction} events have no transaction, so their transactions may be read in part "
-                "(provide.transaction.metadata=true in the connector)"
+                f"{counted(self.without_transaction, 'event', 'have')} no transaction, so their transactions may be "
+                "read in part (provide.transaction.metadata=true in the connector)"
             )
 
     def _read(self, spans: Mapping[int, tuple[int, int]]) -> None:
-        counted = 0
+        number = 0
         read = {part: start for part, (start, _) in spans.items()}
         for batch in self.brokers.scan(self.ask.topic, spans):
             members = self.ask.markers.members([each.message for each in batch])
@@ -188,10 +188,10 @@ class _Search:
                     self.without_transaction += not member.transaction
                     self.tally.take(each.part, each.offset, member, each.at)
             self._read_ends(batch)
-            counted += len(batch)
-            if counted >= SETTLED:
+            number += len(batch)
+            if number >= SETTLED:
                 self.tally.settle({**self.tally.starts, **read})
-                counted = 0
+                number = 0
 
     def _read_ends(self, batch: list[kafka.ReadMessage]) -> None:
         """As many ends as the transactions that were read so far have, as long as they may still come."""
