@@ -42,6 +42,8 @@ _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Re
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
 _LOCKED = re.compile(r"canceling statement due to lock timeout")
 _TIMED_OUT = re.compile(r"canceling statement due to statement timeout|max_statement_time exceeded|ER_QUERY_TIMEOUT")
+_NULL = re.compile(r"\[NOT_NULL_ASSERT_VIOLATION\][^\n:]*:\s*(?P<column>[^\n]+?)\s*(?:\n|If the schema)")
+_FULL = re.compile(r"too many connections|too many clients|remaining connection slots|max_user_connections")
 # What Kafka's client says of brokers that do not answer, and what Spark's source makes of it.
 _KAFKA = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|BrokerNotAvailable|CoordinatorNotAvailable)"
@@ -182,8 +184,8 @@ def needing(driver: str, jars: Sequence[str], connection: str) -> Iterator[None]
     except Exception as error:
         if "ClassNotFoundException" not in str(error) or driver not in str(error):
             text = everything(error)
-            if _LOCKED.search(text):
-                raise _locked(f"connection {connection!r} was asked for columns") from error
+            if busy := _busy(text, f"connection {connection!r} was asked for columns"):
+                raise busy from error
             if _DRIVER.search(text) and not (_REFUSED.search(text) or "SQLSyntaxErrorException" in text):
                 raise SourceUnavailable(
                     f"connection {connection!r}: Spark's driver cannot reach the server, or has lost it"
@@ -261,11 +263,8 @@ def jvm_answers() -> bool:
 def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
-    if bad := marked_text(text):
-        return SchemaRefused(
-            bad,
-            hint="Correct the value at the source, or leave it out with a `query:`.",
-        )
+    if of_value := _of_value(text, doing):
+        return of_value
     if of_file := of_files(text):
         return of_file
     job = _FAILED_JOB.search(text)
@@ -287,6 +286,21 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
 
 
+def _of_value(text: str, doing: str) -> SchemaRefused | None:
+    """A value that its column does not take; said without the value."""
+    if bad := marked_text(text):
+        return SchemaRefused(bad, hint="Correct the value at the source, or leave it out with a `query:`.")
+    if null := _NULL.search(text):
+        column = null["column"].strip("`")
+        return SchemaRefused(
+            f"column {column!r} of the table takes no NULL, and a row has one, while {doing}",
+            hint="Correct the row at the source, or let the table's column become nullable: `contract: {nullability: "
+            "evolve}`.",
+            column=column,
+        )
+    return None
+
+
 def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
     """What the source is to blame for.
 
@@ -304,8 +318,8 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
             hint="Raise `statement_timeout` (PostgreSQL) or `max_statement_time` (MariaDB) for the user that Tidegate "
             "connects as, such as `ALTER ROLE … SET statement_timeout = 0`; then run again.",
         )
-    if _LOCKED.search(job):
-        return _locked(doing)
+    if busy := _busy(job, doing):
+        return busy
     if _DRIVER.search(job):
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _KAFKA.search(text):
@@ -313,11 +327,20 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
     return None
 
 
-def _locked(doing: str) -> SourceUnavailable:
-    return SourceUnavailable(
-        f"another session has locked a table of the source, or waits for its lock, while {doing}",
-        hint="Run again when its TRUNCATE or ALTER TABLE has ended; in PostgreSQL, `pg_stat_activity` shows it.",
-    )
+def _busy(text: str, doing: str) -> SourceUnavailable | None:
+    """What others do at the server, for which a load has to wait."""
+    if _LOCKED.search(text):
+        return SourceUnavailable(
+            f"another session has locked a table of the source, or waits for its lock, while {doing}",
+            hint="Run again when its TRUNCATE or ALTER TABLE has ended; in PostgreSQL, `pg_stat_activity` shows it.",
+        )
+    if _FULL.search(text):
+        return SourceUnavailable(
+            f"the source takes no more connections, of this login or at all, while {doing}",
+            hint="Raise the limit, such as `ALTER ROLE … CONNECTION LIMIT 20` (PostgreSQL), or let fewer parts be read "
+            "at a time: `spark: {master: local[2]}`. Spark needs connections beside Tidegate's own.",
+        )
+    return None
 
 
 def failed_in_a_job(text: str) -> bool:

@@ -12,10 +12,12 @@ import pytest
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import Clock, SequenceBound, TimeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.policies.contract import ColumnMapping
 from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
+from tidegate.dialects.shared.columns import described
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -221,6 +223,21 @@ def test_declarations(file: File) -> None:
         probe.schema()
     with file.source(columns={"name": "varint"}).probe() as probe, pytest.raises(ConfigError, match="not a type"):
         probe.schema()
+
+
+def test_a_key_that_counts_down_is_no_number_of_the_row_and_may_be_null(file: File) -> None:
+    file.writer.execute("CREATE TABLE down (id INTEGER PRIMARY KEY DESC, v int)")
+    file.writer.execute("INSERT INTO down VALUES (NULL, 1), (NULL, 2), (7, 3)")
+    file.writer.execute("CREATE TABLE up (id INTEGER, v int, PRIMARY KEY (id DESC))")
+    for table, nullable in (("down", True), ("up", False), ("orders", False)):
+        with file.source(table=table).probe() as probe:
+            assert probe.schema().find("id").nullable is nullable
+            assert probe.unique(["id"]) is not nullable
+
+
+def test_a_table_without_columns_is_refused() -> None:
+    with pytest.raises(SchemaRefused, match="nothing has no columns"):
+        described("nothing", [], ColumnSelection(), lambda *_: "")
 
 
 def test_query(file: File) -> None:

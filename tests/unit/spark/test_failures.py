@@ -197,6 +197,31 @@ def test_a_driver_that_spark_lacks_is_named_with_its_jar():
         raise RuntimeError("refused: java.sql.SQLSyntaxErrorException")
 
 
+def test_a_column_that_takes_no_null_is_named() -> None:
+    said = "[NOT_NULL_ASSERT_VIOLATION] NULL value appeared in non-nullable field: \nname\nIf the schema is inferred"
+    for text in (said, f"Job aborted due to stage failure: {said}", said.replace("\n", "")):
+        found = translate(RuntimeError(text), "writing to lake.a.b")
+        assert isinstance(found, SchemaRefused)
+        assert found.message.startswith("column 'name' of the table takes no NULL")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'PSQLException: FATAL: too many connections for role "loader"',
+        "PSQLException: FATAL: sorry, too many clients already",
+        "SQLNonTransientConnectionException: User 'loader' has exceeded the 'max_user_connections' resource",
+    ],
+)
+def test_a_server_that_takes_no_more_connections_is_reached(said: str) -> None:
+    with pytest.raises(SourceUnavailable, match="'shop' was asked for columns") as caught, needing(DRIVER, [], "shop"):
+        raise RuntimeError(f"o12.jdbc: {said}")
+    for error in (caught.value, translate(RuntimeError(f"Job aborted due to stage failure: {said}"), "reading")):
+        assert isinstance(error, SourceUnavailable)
+        assert "takes no more connections" in error.message
+        assert "CONNECTION LIMIT" in error.hint
+
+
 def test_a_store_that_cannot_be_reached_is_named() -> None:
     text = "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: Connect to x"
     assert "an object store cannot be reached while opening" in translate(RuntimeError(text), "opening t").message

@@ -66,10 +66,12 @@ def described(
         as_text: the words of types that `columns: {name: text}` reads; None for every type.
 
     Raises:
-        SchemaRefused: two names that Spark cannot tell apart, or a stated type that would change values.
+        SchemaRefused: no columns, two names that Spark cannot tell apart, or a stated type that would change values.
         ConfigError: a column is named that is not there.
     """
     names = [name for name, _ in natives]
+    if not names:
+        raise SchemaRefused(f"{label} has no columns", hint="Name another table, or leave this one out.")
     taken = selection.of(label, names)
     _refuse_same_names(label, [name for name in names if name in taken])
     columns, unsupported = [], {}

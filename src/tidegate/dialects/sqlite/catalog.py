@@ -74,11 +74,12 @@ def _created(session: CatalogSession, relation: Relation) -> str:
 
 
 def rowid_alias(session: CatalogSession, relation: Relation) -> str | None:
-    """The column that is the rowid itself: an INTEGER PRIMARY KEY."""
+    """The column that is the rowid itself: an INTEGER PRIMARY KEY without an index of its own, which one DESC has."""
     keys = [row for row in _info(session, relation.parts) if row[5]]
     if len(keys) != 1 or keys[0][2].upper() != "INTEGER" or not has_rowid(session, relation):
         return None
-    return str(keys[0][1])
+    indexes = session.rows(f"SELECT origin FROM pragma_index_list({_arguments(session, relation.parts)})")
+    return None if ("pk",) in indexes else str(keys[0][1])
 
 
 def grows(session: CatalogSession, relation: Relation, column: str) -> bool:
