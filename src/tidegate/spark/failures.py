@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
+from urllib.parse import unquote
 
 from tidegate.core.cutting import cut
 from tidegate.core.refusals import marked_text
@@ -42,7 +43,12 @@ _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Re
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
 _LOCKED = re.compile(r"canceling statement due to lock timeout")
 _TIMED_OUT = re.compile(r"canceling statement due to statement timeout|max_statement_time exceeded|ER_QUERY_TIMEOUT")
-_NULL = re.compile(r"\[NOT_NULL_ASSERT_VIOLATION\][^\n:]*:\s*(?P<column>[^\n]+?)\s*(?:\n|If the schema)")
+_NULL = re.compile(
+    r"\[NOT_NULL_ASSERT_VIOLATION\][^\n:]*:\s*(?P<column>[^\n]+?)\s*(?:\n|If the schema)"
+    r"|\[DELTA_NOT_NULL_CONSTRAINT_VIOLATED\][^\n:]*:\s*(?P<of_delta>[^\n]+?)\.?\s*(?:\n|$)"
+)
+_TOO_LONG = re.compile(r"File name too long|Mkdirs failed to create|KeyTooLong")
+_FOLDER = re.compile(r"/(?P<column>[^/=\s]+)=(?:(?!: File name too long| \(exists=)[^/\n])*")
 _FULL = re.compile(r"too many connections|too many clients|remaining connection slots|max_user_connections")
 # What Kafka's client says of brokers that do not answer, and what Spark's source makes of it.
 _KAFKA = re.compile(
@@ -64,6 +70,7 @@ REFUSED_BY_CATALOG = (
     "given cannot be renewed."
 )
 CATALOG_LOST = "the lake's catalog cannot be reached or refused"
+LONGEST_NAME = 255
 PATIENCE = 1.0
 """Seconds within which a process that dies refuses connections."""
 _PROBLEMS = (
@@ -291,14 +298,31 @@ def _of_value(text: str, doing: str) -> SchemaRefused | None:
     if bad := marked_text(text):
         return SchemaRefused(bad, hint="Correct the value at the source, or leave it out with a `query:`.")
     if null := _NULL.search(text):
-        column = null["column"].strip("`")
+        column = (null["column"] or null["of_delta"]).strip("`")
         return SchemaRefused(
             f"column {column!r} of the table takes no NULL, and a row has one, while {doing}",
             hint="Correct the row at the source, or let the table's column become nullable: `contract: {nullability: "
             "evolve}`.",
             column=column,
         )
+    if (column := _long_folder(text)) is not None:
+        return SchemaRefused(
+            f"the table is partitioned by {column!r}, and a value of it is too long for the name of a folder (255 "
+            f"bytes, of which a character takes up to 12), while {doing}",
+            hint="Partition an Iceberg table by the beginning of its values, `layout: {partition_by: "
+            f'["truncate(20, {column})"]}}`, or any table by another column; for `by_substr` of strategy checksum state '
+            "a smaller `length:`.",
+            column=column,
+        )
     return None
+
+
+def _long_folder(text: str) -> str | None:
+    """The column by whose value a folder has a name that is too long."""
+    if not _TOO_LONG.search(text):
+        return None
+    folders = ((unquote(found["column"]), found[0][1:]) for found in _FOLDER.finditer(text))
+    return next((column for column, folder in folders if len(folder.encode()) > LONGEST_NAME), None)
 
 
 def _source_failure(job: str, text: str, doing: str) -> SourceError | None:

@@ -199,10 +199,29 @@ def test_a_driver_that_spark_lacks_is_named_with_its_jar():
 
 def test_a_column_that_takes_no_null_is_named() -> None:
     said = "[NOT_NULL_ASSERT_VIOLATION] NULL value appeared in non-nullable field: \nname\nIf the schema is inferred"
-    for text in (said, f"Job aborted due to stage failure: {said}", said.replace("\n", "")):
+    delta = "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: name.\n\n"
+    for text in (said, f"Job aborted due to stage failure: {said}", said.replace("\n", ""), delta):
         found = translate(RuntimeError(text), "writing to lake.a.b")
         assert isinstance(found, SchemaRefused)
         assert found.message.startswith("column 'name' of the table takes no NULL")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.nio.file.FileSystemException: /w/n/t/data/m=1/the%20city={}: File name too long",
+        "java.io.IOException: Mkdirs failed to create file:/w/n/t/m=1/the%20city={} (exists=false, cwd=file:/x)",
+        "java.io.IOException: Mkdirs failed to create file:/w/n/t/the%20city={}/x=1/a.parquet",
+    ],
+)
+def test_a_value_that_is_no_name_of_a_folder_is_named_by_its_column(said: str) -> None:
+    for value in ("%E5%8C%97" * 29, "b" * 250, "\u5317" * 82):
+        found = translate(RuntimeError(said.format(value)), "writing to lake.a.b", "file:///w")
+        assert isinstance(found, SchemaRefused)
+        assert found.message.startswith("the table is partitioned by 'the city', and a value of it is too long")
+        assert value[:9] not in found.message + found.hint
+    short = translate(RuntimeError(said.format("b" * 20)), "writing to lake.a.b", "file:///w")
+    assert not isinstance(short, SchemaRefused)
 
 
 @pytest.mark.parametrize(
