@@ -310,8 +310,8 @@ def _of_value(text: str, doing: str) -> SchemaRefused | None:
             f"the table is partitioned by {column!r}, and a value of it is too long for the name of a folder (255 "
             f"bytes, of which a character takes up to 12), while {doing}",
             hint="Partition an Iceberg table by the beginning of its values, `layout: {partition_by: "
-            f'["truncate(20, {column})"]}}`, or any table by another column; for `by_substr` of strategy checksum state '
-            "a smaller `length:`.",
+            f'["truncate(20, {column})"]}}`, or any table by another column; for `by_substr` of strategy checksum '
+            "state a smaller `length:`.",
             column=column,
         )
     return None

@@ -20,7 +20,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.schema import TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused
+from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused, SourceMoved
 from tidegate.sources.database import Database
 from tidegate.sources.shared.relation import of_table
 from tidegate.strategies.watermark import Watermark
@@ -262,19 +262,52 @@ def test_tables_that_a_subscription_fills_stop(shop: Shop, reader: str) -> None:
         admin.execute("DROP SUBSCRIPTION nobody")
 
 
+def far_orders(shop: Shop) -> psycopg.Connection:
+    """Makes a foreign table of the orders."""
+    admin = shop.session()
+    admin.execute("CREATE EXTENSION postgres_fdw")
+    there = f"host '127.0.0.1', port '{admin.info.port}', dbname '{admin.info.dbname}'"
+    admin.execute(f"CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({there})")
+    admin.execute("CREATE USER MAPPING FOR CURRENT_USER SERVER far OPTIONS (user 'postgres')")
+    columns = "id bigint, updated_at timestamptz"
+    admin.execute(f"CREATE FOREIGN TABLE far_orders ({columns}) SERVER far OPTIONS (table_name 'orders')")
+    return admin
+
+
+def test_what_no_snapshot_holds_is_asked_again_on_another_connection(shop: Shop) -> None:
+    """Rows of another server, and values of the clock; whatever is of this snapshot stands."""
+    admin = far_orders(shop)
+    admin.execute(INSERT, ["one"])
+    texts = "SELECT id, updated_at, 'now()' AS t FROM orders"
+    cases: dict[str, dict[str, str]] = {
+        "far": {"table": "far_orders"},
+        "clock": {"query": "SELECT id, now() AS at FROM orders"},
+        "day": {"query": "SELECT id, updated_at, CURRENT_DATE AS day FROM orders"},
+        "filtered": {"query": "SELECT id, updated_at FROM orders WHERE updated_at < now()"},
+        "texts": {"query": texts},
+        "plain": {"table": "orders"},
+    }
+    moved = {}
+    for name, relation in cases.items():
+        there = Database(connection=Connection(name="shop", url=shop.url), **relation)
+        with there.probe() as probe:
+            probe.fingerprint(Everything())
+            admin.execute(INSERT, [name])
+            try:
+                probe.verify_unchanged()
+            except SourceMoved as error:
+                moved[name] = error.message
+    assert list(moved) == ["far", "clock"]
+    assert all("gives each connection other rows or values" in message for message in moved.values())
+
+
 def test_foreign_tables_and_materialized_views_stop(shop: Shop) -> None:
     """Who writes a foreign table is known on its own server alone.
 
     A transaction that was open during one refresh has its rows in the next, with the time of its beginning.
     """
-    admin = shop.session()
-    admin.execute("CREATE EXTENSION postgres_fdw")
-    there = f"host '127.0.0.1', port '{admin.info.port}', dbname '{admin.info.dbname}'"
-    columns = "id bigint, updated_at timestamptz"
+    admin = far_orders(shop)
     for statement in (
-        f"CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({there})",
-        "CREATE USER MAPPING FOR CURRENT_USER SERVER far OPTIONS (user 'postgres')",
-        f"CREATE FOREIGN TABLE far_orders ({columns}) SERVER far OPTIONS (table_name 'orders')",
         "CREATE VIEW mixed AS SELECT id, updated_at FROM orders UNION ALL TABLE far_orders",
         "CREATE MATERIALIZED VIEW summary AS SELECT id, updated_at FROM orders",
         "CREATE VIEW around AS SELECT id, updated_at FROM summary",

@@ -6,6 +6,7 @@ Never writes. Statements for safe bounds never run inside the snapshot.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,8 +29,9 @@ from tidegate.dialects.postgresql import server_history as history
 from tidegate.dialects.postgresql.address import encrypted, options_of, reaching
 from tidegate.dialects.postgresql.errors import refused, translated_errors
 from tidegate.dialects.postgresql.placeholders import escaped
+from tidegate.dialects.shared.answers import Answers
 from tidegate.dialects.shared.server_url import in_brackets
-from tidegate.errors import ConfigError, InternalError, SourceUnavailable, TidegateError
+from tidegate.errors import ConfigError, InternalError, SourceMoved, SourceUnavailable, TidegateError
 
 APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -51,6 +53,11 @@ READS = (
     "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres'; "
     "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL lc_monetary = 'C'"
 )
+VARYING = re.compile(
+    r"Foreign Scan|\b(?:now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday|random|gen_random_uuid"
+    r"|uuid_generate_v\d|pg_backend_pid)\(|\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP)|LOCALTIME(?:STAMP)?)\b"
+)
+"""What a plan has of rows and values that are not the same on every connection of one snapshot."""
 # What libpq's words mean to the JDBC driver; the others have the same name or no meaning there.
 TO_JDBC = {
     "application_name": "ApplicationName",
@@ -76,6 +83,8 @@ class PostgresqlSession(PreSnapshotSession):
         self._options = encrypted(options_of(connection))
         self._main = self._connect()
         self._snapshot: str | None = None
+        self._varying: Relation | None = None
+        self._answers = Answers()
         self._failed: TidegateError | None = None
 
     @property
@@ -89,8 +98,8 @@ class PostgresqlSession(PreSnapshotSession):
         return self._options.get("user", "…")
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement."""
-        return self._ask(self._main, sql)
+        """The rows of one statement; remembered where another connection may get others, see `verify_unchanged`."""
+        return self._kept(sql, self._ask(self._main, sql))
 
     def execute(self, sql: str, *, seconds: float) -> None:
         """Executes one statement in a transaction of its own, which the server ends after so many seconds."""
@@ -143,10 +152,11 @@ class PostgresqlSession(PreSnapshotSession):
             self.rows(READS)
             ((snapshot,),) = self.rows("SELECT pg_export_snapshot()")
             # Planning locks whatever is read: the tables of a view or a query, partitions, materialized views.
-            self.rows(f"EXPLAIN SELECT * FROM {relation.sql}")
+            plan = self.rows(f"EXPLAIN (VERBOSE) SELECT * FROM {relation.sql}")
             replaced = catalog.replaced(self)
             if not replaced:
                 self._snapshot = snapshot
+                self._varying = relation if any(VARYING.search(line) for (line,) in plan) else None
                 return
             self.rows("ROLLBACK")
         raise SourceUnavailable(
@@ -224,10 +234,26 @@ class PostgresqlSession(PreSnapshotSession):
         if len(statements) == 1:
             return self.rows(statements[0])
         with ThreadPoolExecutor(min(self.connections, len(statements))) as pool:
-            return [row for rows in pool.map(self._on_own_connection, statements) for row in rows]
+            found = zip(statements, pool.map(self._on_own_connection, statements), strict=True)
+            return [row for sql, rows in found for row in self._kept(sql, rows)]
 
     def verify_unchanged(self) -> None:
-        """Nothing to ask: the snapshot held."""
+        """Asks again on a connection of its own, if the relation has rows or values that no snapshot holds.
+
+        Raises:
+            SourceMoved: another answer than before.
+        """
+        if self._varying is None:
+            return
+        try:
+            self._answers.confirm(self._on_own_connection, self.name, self._varying)
+        except SourceMoved as error:
+            raise SourceMoved(
+                f"connection {self.name!r}: {self._varying.label} gives each connection other rows or values",
+                hint="Of a column that is computed from the time or at random, as by now(): leave it out with "
+                "`exclude:`. Of a foreign table: run again while fewer writes happen, or connect to the server that "
+                "has it.",
+            ) from error
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the same snapshot."""
@@ -293,6 +319,11 @@ class PostgresqlSession(PreSnapshotSession):
         except psycopg.Error:
             return {}
         return {"options": options}
+
+    def _kept(self, sql: str, rows: list[Row]) -> list[Row]:
+        if self._varying is not None and self._varying.sql in sql and not sql.startswith("EXPLAIN"):
+            self._answers.keep(sql, rows)
+        return rows
 
     def _on_own_connection(self, sql: str) -> list[Row]:
         with self._connect() as other:
