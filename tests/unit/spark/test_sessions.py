@@ -182,7 +182,7 @@ def test_what_has_ended_on_a_server_is_not_collected_while_other_loads_run() -> 
 @pytest.mark.parametrize("word", ["user", "time", "tidegate", "x", "UTC", "authenticate"])
 def test_a_password_may_be_a_word_of_our_own_settings(word: str) -> None:
     sessions = Sessions(lakes=[LAKE], secrets=[word])
-    conf = sessions._start_conf(["-XX:+UseG1GC", "-Dx=/home/tidegate/time"])
+    conf = sessions._start_conf(["-XX:+UseG1GC", "-Dx=/opt/tidegate/time"])
     assert "-Duser.timezone=UTC" in conf["spark.driver.extraJavaOptions"]
 
 
