@@ -20,7 +20,7 @@ try:
     import pymysql
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the MariaDB driver is not installed", hint=extras.hint("mariadb")) from error
-from tidegate.dialects.mariadb.errors import refused, translated_errors
+from tidegate.dialects.mariadb.errors import account, refused, translated_errors
 
 UTF8 = "CHARACTER SET utf8mb4"
 SETTINGS = "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', NAMES utf8mb4"
@@ -107,6 +107,9 @@ class MariadbScratch(ServerScratch):
             session = pymysql.connect(**arguments, charset="utf8mb4", autocommit=True, program_name="tidegate certify")
         except (pymysql.Error, OSError) as error:
             raise refused(connection.name, address.where, error) from error
+        with session.cursor() as cursor:
+            cursor.execute("SELECT CURRENT_USER()")
+            self._account = account(str(cursor.fetchall()[0][0]))
         super().__init__(there, schema, session, lambda: MariadbScratch(connection, schema))
         self.execute(SETTINGS)
         if self.contents() is not None:
@@ -119,7 +122,7 @@ class MariadbScratch(ServerScratch):
 
     def translated(self) -> AbstractContextManager[None]:
         """By the number of the error."""
-        return translated_errors(self.connection.name)
+        return translated_errors(self.connection.name, self._account)
 
     def contents(self) -> tuple[str, ...] | None:
         """Tables, views, routines and events."""
