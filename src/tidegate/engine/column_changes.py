@@ -146,10 +146,11 @@ def _refuse_taken(stream: Stream, columns: Schema) -> None:
     names = {name.casefold() for name in columns.names}
     taken = next((name for name in stream.added.names if name.casefold() in names), None)
     if taken is not None:
+        named = listed(name for name in columns.names if name.casefold() == taken.casefold())
         raise SchemaRefused(
             f"stream {stream.name!r} has its own column {taken!r} in the table, and the source has a column of that "
             f"name too",
-            hint="Give the source's column another name with a `query:`, or delete rows with `deletes: {apply: hard}`.",
+            hint=f"Leave it out: `source: {{exclude: {named}}}`; or delete rows with `deletes: {{apply: hard}}`.",
             column=taken,
         )
 

@@ -23,8 +23,8 @@ from tidegate.core.position_state import KEYS, key_census
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
+from tidegate.engine.column_changes import refuse_columns
 from tidegate.engine.context import KeyDiff, LoadContext
-from tidegate.engine.planner import refuse_columns
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.verification.comparison import within
