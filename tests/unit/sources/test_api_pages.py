@@ -201,7 +201,7 @@ def fresh(start=0):
         (CURSOR, {"next": fresh()}),
         (LINK, {"next": fresh()}),
     ],
-    ids=str,
+    ids=["numbered", "another parameter", "number", "offset", "offset with a total", "cursor", "link"],
 )
 def test_an_api_that_gives_one_page_again_and_again_is_found_out(api, paginator, says):
     """As one does that does not know the parameter."""
