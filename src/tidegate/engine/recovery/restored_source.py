@@ -34,8 +34,11 @@ def refuse(stream: Stream, context: RunContext) -> Discontinued | None:
     """
     known = None if context.reads_everything else context.registry.discontinued(stream.uid)
     if known is not None and _holds(known, stream):
-        value = " VALUE" if stream.strategy.cursor else ""
-        kept = f"`tidegate state {'set' if value else 'rewind'} {stream.name}{value or ' --to SEQUENCE'}`"
+        by_value, by_number = (
+            f"`tidegate state set {stream.name} VALUE`",
+            f"`tidegate state rewind {stream.name} --to N`",
+        )
+        kept = by_value if stream.strategy.cursor else by_number
         raise HistoryGone(
             f"{known.reason}; seen by an earlier run",
             hint=f"Replace the table with what the source has now: `tidegate resync {stream.name} --replace --yes`. If "
