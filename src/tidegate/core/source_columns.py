@@ -113,7 +113,7 @@ class SourceColumns:
             relation = str(values["relation"])
         except (ValueError, TypeError, KeyError):
             return None
-        # What was made anew under its name is the same column of the table.
+        # What was recreated under its name is the same column of the table.
         free = ids.keys() - {each.target for each in columns}
         columns = tuple(
             replace(each, target=each.name)

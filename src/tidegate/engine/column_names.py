@@ -11,29 +11,12 @@ from tidegate.core.ports.source import Probe
 from tidegate.core.ports.writer import Writer
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema
-from tidegate.core.source_columns import SourceColumn, SourceColumns, follow
+from tidegate.core.source_columns import follow
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import RecoveryState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-def columns_before(work: LoadContext) -> SourceColumns | None:
-    """Which column of the source each of the table is, as the table says it, or the plan of its last load."""
-    table, since, columns = work.recovered.table, work.recovered.stored, work.probe.schema()
-    known = table.since_load.source_columns
-    if known is not None or columns.ids is None or table.schema is None:
-        return known
-    if since is None or since.source != work.probe.identity():
-        return None
-    planned = work.context.registry.loaded_columns(work.stream.uid)
-    found = (
-        SourceColumn(id=number, name=name, target=name if table.schema.find(name) else None)
-        for name, number in planned.items()
-        if number is not None
-    )
-    return SourceColumns(relation=columns.ids.relation, columns=tuple(found)) if planned else None
 
 
 def followed(work: LoadContext) -> LoadContext:

@@ -276,7 +276,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
         witness=since.witness,
         facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
         last_sequence=work.context.registry.last_sequence(stream.uid),
-        before=column_names.columns_before(work),
+        before=work.recovered.table.since_load.source_columns,
     )
     made = make_plan(stream, found, now=work.context.now())
     reason = "the rows that differ are compared by key and repaired"

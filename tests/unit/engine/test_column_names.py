@@ -11,7 +11,7 @@ from tidegate.core.position import Position
 from tidegate.core.schema import INT, TEXT, TIMESTAMPTZ, Column, ColumnIds, Schema
 from tidegate.core.source_columns import SourceColumn, SourceColumns
 from tidegate.core.source_identity import check_owner
-from tidegate.engine.column_names import as_loaded_last, columns_before, renamed
+from tidegate.engine.column_names import as_loaded_last, renamed
 from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
@@ -78,23 +78,6 @@ def test_a_history_goes_on_that_names_the_same_columns(options):
     another = renamed(recovered(position), Columns("77"), Scd2(track_history=("id",)))
     assert another.since is not None
     assert another.since.writer == before.signature
-
-
-@pytest.mark.parametrize(("identity", "known"), [("server:77", {"1": "id", "2": "at"}), ("server:78", {})])
-def test_a_table_of_an_earlier_version_says_nothing_and_the_plan_of_its_last_load_does(identity, known):
-    position = replace(LOADED, source="server:77")
-    probe: Any = Columns("77")
-    probe.identity = lambda: identity
-    state = recovered(position)
-    registry = SimpleNamespace(loaded_columns=lambda _: {"id": "1", "at": "2", "_rescued": None})
-    work: Any = SimpleNamespace(
-        recovered=replace(state, table=replace(state.table, since_load=SinceLoad())),
-        probe=probe,
-        stream=SimpleNamespace(uid="u"),
-        context=SimpleNamespace(registry=registry),
-    )
-    found = columns_before(work)
-    assert {each.id: each.target for each in found or ()} == known
 
 
 def test_the_columns_of_another_table_are_others():

@@ -200,7 +200,7 @@ class UniqueIndex:
 
     Args:
         immediate: no two rows ever have the same values; else (`DEFERRABLE`) only none that are committed have.
-        mark: another one after it was dropped and made anew. That of a constraint stays when its index is rebuilt.
+        mark: another one after it was dropped and recreated. That of a constraint stays when its index is rebuilt.
     """
 
     columns: frozenset[str]

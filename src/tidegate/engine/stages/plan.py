@@ -13,7 +13,6 @@ from tidegate.core.effects import Apply
 from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteFacts
 from tidegate.core.slices import Files, SnapshotPair
 from tidegate.engine import partitions, rescued_columns
-from tidegate.engine.column_names import columns_before
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Stage
@@ -45,7 +44,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             most_deleted=delete_guard.limit(work),
             last_sequence=work.context.registry.last_sequence(stream.uid),
             unloaded=rescued_columns.unloaded_changes(probe),
-            before=columns_before(work),
+            before=work.recovered.table.since_load.source_columns,
         )
         made = make_plan(stream, found, now=work.context.now())
         made = replace(made, since=work.recovered.stored)
