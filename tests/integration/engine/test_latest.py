@@ -67,6 +67,8 @@ def test_the_last_row_of_each_key_is_what_all_commands_expect(bench):
     mended = bench.verify(repair=True)
     assert (mended.error, mended.equal, mended.repaired_rows) == (None, True, 9)
     is_latest(bench)
+    bench.run()  # a repair vouches for nothing that the cursor does not show: rows without a time are read once more
+    is_latest(bench)
     assert bench.run().outcome == "unchanged"
 
     # An older row that changes is no change of the table; one that stands for its key is.

@@ -161,7 +161,7 @@ class FrameProbe(Probe):
         if isinstance(part, Everything) and self.frame.count is not None:
             return SliceStats(rows=self.frame.count)
         if part not in self._stats:
-            ((rows, last, later),) = self.ask(self.statements.stats(part))
+            ((rows, last, later, _),) = self.ask(self.statements.stats(part))
             found = SliceStats(rows=rows, last=last, later=later)
             self._stats[part] = found
             if isinstance(part, Range) and last is not None:
