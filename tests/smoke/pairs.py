@@ -21,6 +21,7 @@ RARE = {
 USUAL: Mapping[str, str] = {"checksum": "by_date", "watermark": "lookback", "smart": "column and partitions"}
 """The method by which a strategy is run; for the others, and where rows are appended, the first one."""
 SOURCES: Mapping[str, Callable[[Shape], bool]] = {
+    "files: csv": lambda shape: (shape.strategy, shape.writer) == ("watermark", "append"),
     "database: postgresql": lambda shape: shape.writer == "append" or USUAL.get(shape.strategy) in (shape.method, None),
     "slot": lambda shape: shape.writer == "scd2",
     "json files, debezium": lambda _: True,
@@ -32,7 +33,7 @@ INSERTS = Kinds(updates=False, deletes=False)
 KINDS: Mapping[str, Sequence[Kinds]] = {
     "database": (Kinds(), INSERTS),
     "change_log": (Kinds(late=True),),
-    "files": (Kinds(deletes=False),),
+    "files": (Kinds(deletes=False), INSERTS),
     "lake_table": (Kinds(deletes=False), INSERTS),
 }
 """What may happen to a source; a stream has the first history that it bears."""
