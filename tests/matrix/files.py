@@ -116,7 +116,8 @@ STATED = ("csv", "json")
 def source(kind: str, *, named: bool) -> dict[str, Any]:
     """Files of that format; `named` says that each row carries the name of its file."""
     stated = {"columns": TYPES} if kind in STATED else {}
-    return {"path": f"in/*.{kind}", **stated, "exclude": [HIDDEN], **({"file_name": "source_file"} if named else {})}
+    hidden = f"{HIDDEN}*" if kind == "json" else HIDDEN  # a file of JSON without rows has no column of that name
+    return {"path": f"in/*.{kind}", **stated, "exclude": [hidden], **({"file_name": "source_file"} if named else {})}
 
 
 def written(kind: str, path: Path, rows: Sequence[Row], columns: Columns, number: int) -> None:

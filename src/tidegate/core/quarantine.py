@@ -134,7 +134,7 @@ class NamedColumns:
             >>> kept = NamedColumns(relation="t", columns={"old": "2", "left_out": "3"})
             >>> ids = ColumnIds(relation="t", columns={"new": "2"})
             >>> dict(kept.followed(Schema(columns=(Column(name="new", type=TEXT),), ids=ids)).columns)
-            {'left_out': '3', 'new': '2'}
+            {'new': '2', 'left_out': '3'}
         """
         ids = columns.ids
         if ids is None:
