@@ -223,14 +223,22 @@ def _wait(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
 
 
 def _has_a_node(port: int) -> bool:
-    """Whether a query is run; a server that has started may not have found itself yet."""
-    with Connection(host="127.0.0.1", port=port, user="writer", catalog="memory", schema="default") as connection:
+    """Whether rows are written in every catalog; each is announced by the node on its own, after the server's start."""
+    with Connection(host="127.0.0.1", port=port, user="writer") as connection:
         cursor = connection.cursor()
         try:
-            cursor.execute("SELECT 1")
-            return bool(cursor.fetchall())
+            for catalog in PLUGINS:
+                for statement in (
+                    f"CREATE SCHEMA IF NOT EXISTS {catalog}.ready",
+                    f"CREATE TABLE {catalog}.ready.t AS SELECT 1 one",
+                    f"DROP TABLE {catalog}.ready.t",
+                    f"DROP SCHEMA {catalog}.ready",
+                ):
+                    cursor.execute(statement)
+                    cursor.fetchall()
         except TrinoQueryError:
             return False
+        return True
 
 
 def _answers(url: str) -> bool:
