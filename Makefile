@@ -8,11 +8,10 @@ UV = $(or $(shell command -v uv),.tools/bin/uv)
 PACKAGES := .venv-packages
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other. The first files
 # are those that take longest.
-SIDES := -n 2 --dist loadfile --no-loadscope-reorder
+SIDES := -n 2 --no-loadscope-reorder
 # Bytecode is kept: else each process compiles every test and package that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# The matrix is one file, and each of its tests has a source of its own.
-MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
+MATRIX = $(PYTEST) $(SIDES) tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-faults test-endurance mutants matrix packages platform check lint types imports audit bench bench-rivals bench-tpch services dist lint-release docs clean

@@ -7,6 +7,7 @@ from zlib import crc32
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from support.told import told
 
@@ -34,7 +35,21 @@ settings.register_profile("tidegate", deadline=None)
 settings.load_profile("tidegate")
 
 SHARED_OUT = "tests/matrix/"
-"""Below it each test goes to a part of its own; elsewhere the tests of a file share fixtures and stay together."""
+"""Below it each test goes to a part and a process of its own; elsewhere those of a file share fixtures."""
+
+
+def together(name: str) -> str:
+    """What the test of that node shares a part and a process with."""
+    return name if name.startswith(SHARED_OUT) else name.partition("::")[0]
+
+
+class _Together(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return together(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
+    return _Together(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,8 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        name = item.nodeid if item.nodeid.startswith(SHARED_OUT) else item.nodeid.partition("::")[0]
-        (chosen if crc32(name.encode()) % parts == part % parts else others).append(item)
+        (chosen if crc32(together(item.nodeid).encode()) % parts == part % parts else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = sorted(chosen, key=lambda item: not item.get_closest_marker("smoke"))
 
