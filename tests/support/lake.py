@@ -23,8 +23,7 @@ from tidegate.formats.iceberg import Iceberg
 from tidegate.sources.change_log.topic.log import JARS as KAFKA
 from tidegate.sources.files.source import AVRO
 from tidegate.spark import jars, sql
-from tidegate.spark.catalogs import local_files
-from tidegate.spark.session import Sessions
+from tidegate.spark.session import Sessions, local_files
 from tidegate.testing import FormatBench
 
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
-from tidegate.cli.stdout import reserved
-from tidegate.cli.wrapping import fitted
 from tidegate.core.cutting import first_line
 from tidegate.core.secret_names import without_logins
 from tidegate.core.visible import visible, visible_json
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 1000
 UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
+
+
+_WORD = re.compile(r"\s*(?:`[^`]*`\S*|\S+)")
 
 
 @dataclass(kw_only=True)
@@ -209,3 +212,66 @@ def _write(stream: Any, text: str, *, exact: bool = False) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     stream.flush()
+
+
+@contextmanager
+def reserved() -> Iterator[TextIO]:
+    """The stream that is stdout; what others print meanwhile, and the processes that they start, goes to stderr."""
+    before = sys.stdout
+    with _descriptor(before) as own:
+        sys.stdout = sys.stderr
+        try:
+            yield own
+        finally:
+            sys.stdout = before
+
+
+@contextmanager
+def _descriptor(before: TextIO) -> Iterator[TextIO]:
+    try:
+        number = before.fileno()
+    except (OSError, ValueError):  # closed, or no file
+        number = -1
+    if number != 1:
+        yield before
+        return
+    before.flush()
+    kept = os.dup(1)
+    own = os.fdopen(kept, "w", encoding=before.encoding, errors=before.errors)
+    os.dup2(2, 1)
+    try:
+        yield own
+    finally:
+        os.dup2(kept, 1)
+        with suppress(OSError):  # the terminal may be gone
+            own.close()
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """The text for the stream: as it is for a pipe."""
+    return wrapped(text, shutil.get_terminal_size().columns) if stream.isatty() else text
+
+
+def wrapped(text: str, width: int) -> str:
+    """Lines of at most so many characters, but for words that are longer; what goes on is indented by two more.
+
+    Example:
+        >>> print(wrapped("  hint: correct it, then `tidegate run orders`", 24))
+          hint: correct it, then
+            `tidegate run orders`
+    """
+    return "\n".join(_line(line, width) for line in text.split("\n"))
+
+
+def _line(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines, last = [], ""
+    for word in _WORD.findall(line):
+        if last.strip() and len(last) + len(word) > width:
+            lines.append(last)
+            last = indent + word.lstrip()
+        else:
+            last += word
+    return "\n".join([*lines, last])

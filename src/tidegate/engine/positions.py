@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.display import Shown, counted
-from tidegate.core.effects import Insert
+from tidegate.core.display import Shown, counted, done_by
+from tidegate.core.effects import Apply, Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger
@@ -32,14 +32,15 @@ from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.reconcile import holds_rows, next_sequence
 from tidegate.engine.recovery import restored_source
 from tidegate.engine.recovery.recovery import unproven
-from tidegate.engine.recovery.repeats import refuse_repeats
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import comparison, expected
-from tidegate.errors import CommitConflict, ConfigError, PositionMissing, VerifyFailed
+from tidegate.engine.verification.comparison import within
+from tidegate.errors import CommitConflict, ConfigError, PlanError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import RegisteredPosition
 from tidegate.spark import sql
+from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -396,3 +397,42 @@ def _greatest_cursor(stream: Stream, context: RunContext, table: TableState) -> 
         rows = stream.format.read(session, stream.target, table.snapshot)
         value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
     return value
+
+
+def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state: Mapping[str, Any]) -> None:
+    """Looks into the table for rows that the next run would read again.
+
+    Args:
+        state: the strategy's part of the position to be.
+
+    Raises:
+        PlanError: there are some, or nothing tells.
+    """
+    unmoved = table.position is not None and table.position.state == state
+    if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
+        return
+    cursor, value = stream.strategy.cursor, stream.strategy.resume_at(state)
+    again = f"or run a full refresh: `tidegate run {stream.name} --full-refresh --yes`."
+    if not cursor or value is None or any(table.schema.find(name) is None for name in cursor):
+        raise PlanError(
+            f"stream {stream.name!r}: from that position on write: {stream.writer.kind} would add rows again that "
+            f"{stream.target} already has, and nothing shows which rows these are",
+            hint=f"Undo loads with `tidegate rollback {stream.name} --to VERSION`, {again}",
+        )
+    where = within(Range(cursor=cursor, after=str(value), upto=None), table.schema)
+    with context.session(small=True) as session, translated(f"reading {stream.target}"):
+        rows = stream.format.read(session, stream.target, table.snapshot).where(where).count()
+    if rows:
+        raise PlanError(
+            f"stream {stream.name!r}: {counted(rows, 'row')} of {stream.target} {done_by(rows, 'are')} after that "
+            f"position, and write: {stream.writer.kind} would add them again",
+            hint=f"Delete them first, in Spark `DELETE FROM {stream.target} WHERE {where}`, {again}",
+        )
+
+
+def _takes_twice(stream: Stream) -> bool:
+    """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
+    writer, strategy = stream.writer, stream.strategy
+    versions = writer.versions
+    by_loads = versions is not None and versions.moment(strategy.cursor) is None
+    return writer.idempotent and not (by_loads and Apply in strategy.emits)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import pkgutil
 import selectors
@@ -23,8 +24,6 @@ from typing import Any
 
 import tidegate
 from tidegate.service import wire, worker
-from tidegate.service.bus import Bus
-from tidegate.service.kept import Kept
 from tidegate.service.place import Claim, Place
 from tidegate.service.spark import Spark
 from tidegate.service.watched import ProjectFile
@@ -49,6 +48,10 @@ PRELOADED = (
 """Imported once, before the first fork, beside every module of Tidegate and what it imports."""
 
 Say = Callable[[str], None]
+
+
+AGAIN = 30.0
+"""Seconds after which a process that nobody asked to end is started again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,3 +352,86 @@ def _preload() -> None:
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
+
+
+@dataclass(kw_only=True)
+class Bus:
+    """Passes on what processes of the service tell. Nobody waits for a follower: one that is slow misses events."""
+
+    tellers: list[socket.socket] = field(default_factory=list)
+    followers: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def connections(self) -> tuple[socket.socket, ...]:
+        """Of all of them."""
+        return (*self.tellers, *self.followers)
+
+    def forward(self, connection: socket.socket) -> bool:
+        """Passes on the next event of a teller; False at the end of the connection."""
+        message = wire.receive(connection)
+        if message is None:
+            return False
+        data = json.dumps(message[0]).encode()
+        for follower in self.followers:
+            with suppress(OSError):
+                follower.send(data, socket.MSG_DONTWAIT)
+        return True
+
+    def left(self, connection: socket.socket) -> None:
+        """Closes the connection of one who has ended."""
+        for each in (self.tellers, self.followers):
+            if connection in each:
+                each.remove(connection)
+        connection.close()
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """One process at work, and those before it that are ending.
+
+    Args:
+        name: what it is, for people.
+        start: forks it, and returns its number.
+        end: asks one to finish what it is at and end.
+        takes_over: the next one starts at once; otherwise when the one before has ended.
+    """
+
+    name: str
+    start: Callable[[], int]
+    end: Callable[[int], None]
+    takes_over: bool = False
+    _pid: int | None = field(default=None, init=False)
+    _ending: set[int] = field(default_factory=set, init=False)
+    _at: float | None = field(default=0.0, init=False)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """Of all of them."""
+        return frozenset(self._ending if self._pid is None else {*self._ending, self._pid})
+
+    def tick(self, now: float) -> None:
+        """Starts the process if it is due."""
+        if self._at is not None and now >= self._at and (self.takes_over or not self._ending):
+            self._at = None
+            self._pid = self.start()
+
+    def replace(self, now: float) -> None:
+        """A process that knows the project as it is now takes the place of the one before."""
+        self.stop()
+        self._at = now
+        self.tick(now)
+
+    def stop(self) -> None:
+        """Asks the process to end; there will be no other."""
+        pid, self._pid, self._at = self._pid, None, None
+        if pid is not None:
+            self._ending.add(pid)
+            self.end(pid)
+
+    def ended(self, pid: int, now: float, code: int) -> str | None:
+        """What there is to say of a process that has ended; if nobody asked it to, the next one waits."""
+        if pid in self._ending:
+            self._ending.remove(pid)
+            return None
+        self._pid, self._at = None, now + AGAIN
+        return f"{self.name} ended with exit code {code}; it starts again in {AGAIN:.0f} s"

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from tidegate.errors import ConfigError, EnvironmentMissing, SparkLost, TidegateError
-from tidegate.spark import archive, java_options
-from tidegate.spark.catalogs import close_catalogs, local_files
+from tidegate.spark import archive
 from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, resolve
 from tidegate.spark.jvm import Jvm
@@ -27,7 +26,7 @@ from tidegate.spark.logs import keep_secrets, silence_refused_statements
 from tidegate.spark.masks import Masks
 from tidegate.spark.needed import EXTENSIONS, LOG_STORE, STARTED_WITH, extensions_of, need_jars, need_settings
 from tidegate.spark.remote import connect, is_connect, limit_retries, unreachable
-from tidegate.spark.shared import JvmSpec, SharedJvm, is_warm, lease, provided
+from tidegate.spark.shared import JAVA_OPTIONS, JvmSpec, SharedJvm, is_warm, lease, provided
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +77,27 @@ _LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "32",
 }
 _JOINED = {EXTENSIONS: ",", "spark.driver.extraJavaOptions": " "}
+
+
+ICEBERG = "org.apache.iceberg.spark.SparkCatalog"
+
+
+CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
+"""With the first compiler alone Java reserves 48 MB: 50 streams fill it in minutes, and what was compiled is lost."""
+QUICK_OPTIONS = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
+"""The first compiler alone: a small load ends before the second would pay."""
+LATE_OPTIONS = (
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=24000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=1600000",
+)
+"""Both compilers, the second one for code that runs 40 times as often as Java waits for by default: the loops over many
+rows, but neither the start nor small loads."""
+COLLECTOR = "-XX:+UseG1GC"
+HEAP = ("-XX:G1PeriodicGCInterval=30000", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
+LASTING_OPTIONS = (COLLECTOR, *HEAP, CODE_CACHE)
+"""Both compilers, and memory that goes back to the system while nothing happens."""
 
 
 class Sessions:
@@ -295,7 +315,7 @@ class Sessions:
     def _shared(self) -> SharedJvm | None:
         if not provided():
             return None
-        options = java_options.lasting(self._conf)
+        options = _lasting_options(self._conf)
         held = lease(JvmSpec(conf=self._start_conf(options), user=self._conf, jars=self._driver_jars()))
         return SharedJvm(held, self._interrupt) if held is not None else None
 
@@ -321,10 +341,10 @@ class Sessions:
 
     def _java_options(self, *, small: bool) -> Sequence[str]:
         if self.lasting:
-            return java_options.lasting(self._conf)
+            return _lasting_options(self._conf)
         if not small or not self._local:
             return ()
-        return java_options.LATE if self.expects_much else java_options.QUICK
+        return LATE_OPTIONS if self.expects_much else QUICK_OPTIONS
 
     def _start_conf(self, options: Sequence[str] = ()) -> dict[str, str]:
         self._masks.need_unshown(self._conf)
@@ -379,3 +399,46 @@ class SessionsOnDemand:
     def release(self, session: SparkSession) -> None:
         """See `Sessions.release`."""
         self.make().release(session)
+
+
+def close_catalogs(session: SparkSession) -> None:
+    """Closes the connections of the session's own Iceberg catalogs; the session is of no use for them afterwards.
+
+    A JVM that runs for days would otherwise keep two open files, or connections to a server, for each load.
+
+    Args:
+        session: a classic one, of one load.
+    """
+    java: Any = session  # neither is part of PySpark's typed surface
+    with contextlib.suppress(Exception):  # of a JVM that has died nothing is left open
+        manager = java._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - only Java has it
+        made = manager.listCatalogs(java._jvm.scala.Option.empty())  # noqa: SLF001 - those that were used
+        for number in range(made.size()):
+            catalog = manager.catalog(made.apply(number))
+            if catalog.getClass().getName() == ICEBERG:
+                catalog.icebergCatalog().close()
+
+
+def local_files(catalog: str) -> dict[str, str]:
+    """Settings by which an Iceberg catalog writes files of this machine without a program started for each.
+
+    Hadoop starts two, 7 ms of a small load's 600 for each file. For Iceberg's catalogs alone and kept out of Hadoop's
+    cache: as the file system of all of Spark, the class in `jars.LOCAL_FILES` does not list a folder behind a link.
+
+    Args:
+        catalog: the setting that makes it one, `spark.sql.catalog.<name>`.
+    """
+    key = f"{catalog}.hadoop.fs.file.impl"
+    return {key: "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem", f"{key}.disable.cache": "true"}
+
+
+def _lasting_options(user: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of a JVM that runs for days, to stand before the user's, which win.
+
+    Args:
+        user: the project's settings of Spark; two collectors at once start no JVM.
+    """
+    chosen = user.get(JAVA_OPTIONS, "").split()
+    if any(each.startswith("-XX:+Use") and each.endswith("GC") for each in chosen):
+        return tuple(each for each in LASTING_OPTIONS if each != COLLECTOR)
+    return LASTING_OPTIONS

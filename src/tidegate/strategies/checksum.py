@@ -7,7 +7,7 @@ in-place update changes neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -27,11 +27,15 @@ from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._loaded import compared_partitions
-from tidegate.strategies._partition_size import advice, smaller
 
 SLIDING = re.compile(r"LAST_([1-9][0-9]*)_(DAY|WEEK|MONTH)S?")
 FIXED = re.compile(r"[0-9]{8}")
 LARGEST_PARTITION = 100_000_000
+
+
+GOOD_ROWS = (1_000_000, 10_000_000)
+MANY_PARTITIONS = 100
+PERIODS = tuple(Period)
 
 
 class Method(StrEnum):
@@ -192,7 +196,7 @@ class Checksum(Strategy):
             rows=sum(part.rows or 0 for part in moved),
             bytes=None,
             reason=f"partitions whose checksum differs: {summary}" if summary else "the table's contents are unknown",
-            notes=advice(grouping, [part.rows or 0 for part in moved]) if moved else (),
+            notes=size_advice(grouping, [part.rows or 0 for part in moved]) if moved else (),
         )
 
     @property
@@ -398,3 +402,49 @@ def _back(now: datetime, lookback: str) -> datetime:
         return now.replace(year=year, month=month + 1, day=min(now.day, 28))
     days = count * (7 if unit == "WEEK" else 1)
     return now - timedelta(days=min(days, now.toordinal() - 1))
+
+
+def size_advice(grouping: Grouping, rows: Sequence[int]) -> tuple[str, ...]:
+    """One sentence where the partitions to load are too large, or many and small; else nothing.
+
+    Example:
+        >>> size_advice(Steps(column="id", width=100_000_000), [60_000_000])
+        ('a partition has 60,000,000 rows; 1,000,000 to 10,000,000 are best: set modulus: 8333333',)
+    """
+    least, most = GOOD_ROWS
+    greatest, usual = max(rows), sorted(rows)[len(rows) // 2]
+    best = f"{least:,} to {most:,} are best"
+    if greatest > most:
+        better = smaller(grouping, greatest)
+        return (f"a partition has {counted(greatest, 'row')}; {best}: {better}",)
+    if len(rows) > MANY_PARTITIONS and usual < least // 10:
+        better = larger(grouping, usual)
+        return (f"{counted(len(rows), 'partition')} of about {counted(usual, 'row')}; {best}: {better}",)
+    return ()
+
+
+def smaller(grouping: Grouping, rows: int, most: int = GOOD_ROWS[1]) -> str:
+    """What to set so that a partition of that many rows becomes several of at most that many."""
+    good = min(most, GOOD_ROWS[1])
+    match grouping:
+        case Steps(width=width):
+            return f"set modulus: {max(1, width * good // 2 // rows)}"
+        case Periods(period=period) if period is not Period.HOUR:
+            return f"set period: {PERIODS[PERIODS.index(period) - 1]}"
+        case Prefixes(length=length):
+            return f"set length: {length + 1}"
+        case _:
+            return "set method: by_integer or by_date with a column that spreads the rows"
+
+
+def larger(grouping: Grouping, rows: int) -> str:
+    """What to set so that several partitions of that many rows become one."""
+    match grouping:
+        case Steps(width=width):
+            return f"set modulus: {width * GOOD_ROWS[0] * 2 // max(1, rows)}"
+        case Periods(period=period) if period is not Period.YEAR:
+            return f"set period: {PERIODS[PERIODS.index(period) + 1]}"
+        case Prefixes(length=length) if length > 1:
+            return f"set length: {length - 1}"
+        case _:
+            return "use a column that spreads the rows less"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import tempfile
 import threading
@@ -11,25 +12,69 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from tidegate.config import Config
+from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.ports.format import Format
-from tidegate.engine.assemble.assemble import recorded_place
+from tidegate.engine.assemble.assemble import TableLocation, recorded_place
 from tidegate.engine.overview import recorded
+from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.run import utc_now
-from tidegate.errors import ConfigError, RegistryError, WriteError
+from tidegate.errors import ConfigError, RegistryError, TidegateError, WriteError
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import StreamStatus
-from tidegate.telemetry.names import COLLECTED, METRICS, STREAM_LABELS, Kind, Metric
 from tidegate.telemetry.samples import Sample, samples
-from tidegate.telemetry.tables import table_samples
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LONGEST_AGE = 10.0
 """Seconds for which one answer is given again, however often somebody asks."""
 ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+STREAM_LABELS = ("project", "stream", "target")
+"""The labels that every metric of a stream has."""
+
+
+log = logging.getLogger("tidegate")
+
+
+def table_samples(place: TableLocation, rules: Maintenance, now: datetime) -> Iterator[Sample]:
+    """Of a stream's table; nothing of one that does not exist or does not answer."""
+    for ask in (partial(_size, rules=rules, now=now), _waiting):
+        try:
+            found = tuple(ask(place))
+        except TidegateError as error:
+            log.warning("stream %s: its table is left out of the metrics: %s", place.name, error.code)
+            continue
+        yield from found
+
+
+def _size(place: TableLocation, *, rules: Maintenance, now: datetime) -> Iterator[Sample]:
+    state = place.format.state(place.target, place.uid)
+    if not state.exists:
+        return
+    if state.rows is not None:
+        yield "table_rows", (), state.rows
+    facts = place.format.inspection.facts(place.target) if place.format.inspection else None
+    if facts is not None and facts.files is not None:
+        yield "table_files", (), facts.files
+    if facts is not None and facts.bytes is not None:
+        yield "table_bytes", (), facts.bytes
+    if place.format.maintenance is not None:
+        # Orphan files are not looked for: that would list the table's folder.
+        upkeep = Upkeep(target=place.target, uid=place.uid, rules=rules, now=now, looked_at=now)
+        needs = place.format.maintenance.survey(upkeep)
+        yield "table_small_files", (), sum(need.files for need in needs if need.step is Step.COMPACT)
+
+
+def _waiting(place: TableLocation) -> Iterator[Sample]:
+    waiting = waiting_rows(place.format, place.target, place.uid)
+    if waiting is not None:
+        yield "quarantine_rows", (), sum(waiting.values())
 
 
 @dataclass(kw_only=True)
@@ -149,3 +194,82 @@ def refuse_name(path: Path) -> None:
             f"--textfile names {path.name!r}, and node_exporter reads only files that end with .prom",
             hint="Name it `tidegate.prom`.",
         )
+
+
+class Kind(StrEnum):
+    """A gauge goes up and down; a counter only grows, also over restarts."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric.
+
+    Args:
+        name: with its unit; the samples of a counter have `_total` behind it.
+        labels: besides those of every stream.
+        tables: only with `--tables`, since the tables themselves are asked.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    tables: bool = False
+
+
+def _gauge(name: str, meaning: str, *labels: str, tables: bool = False) -> Metric:
+    return Metric(name=f"tidegate_{name}", kind=Kind.GAUGE, meaning=meaning, labels=labels, tables=tables)
+
+
+def _counter(name: str, meaning: str, *labels: str) -> Metric:
+    return Metric(name=f"tidegate_{name}", kind=Kind.COUNTER, meaning=meaning, labels=labels)
+
+
+METRICS: tuple[Metric, ...] = (
+    _gauge("last_success_timestamp_seconds", "When the last run ended that loaded or found nothing new."),
+    _gauge("freshness_seconds", "Time since the end of the last run that loaded or found nothing new."),
+    _gauge("last_run_timestamp_seconds", "When the last run began, however it ended."),
+    _gauge("stream_state", "1 for the state of the stream against its schedule, 0 for the others.", "state"),
+    _gauge("running", "1 while a process works on the stream."),
+    _gauge("log_behind", "What the last good run left in its log, in the log's unit: events, files or bytes."),
+    _gauge("verified", "1 if the last load was compared with its source before it became visible and was equal."),
+    _counter("runs", "Runs that ended, by outcome.", "outcome"),
+    _counter("failures", "Runs that ended with an error, by its code.", "code"),
+    _counter("checks_failed", "Runs that were stopped because rows broke a check."),
+    _counter("rows", "Rows of all runs, by what happened to them.", "kind"),
+    _counter("read_bytes", "Bytes that all runs read from the source."),
+    _counter("stage_seconds", "Time that all runs spent, by stage.", "stage"),
+    _counter("run_seconds", "Time that all runs took."),
+    _gauge("last_run_seconds", "Time that the last good run took."),
+    _gauge("last_run_stage_seconds", "Time that the last good run spent, by stage.", "stage"),
+    _gauge("last_run_rows", "Rows of the last good run, by what happened to them.", "kind"),
+    _gauge("change_detection_time_seconds", "Time that the last good run took to find out what had changed."),
+    _gauge("changed_records_percent", "Rows that the last good run changed, of those the table had before."),
+    _gauge("new_partitions_created", "Partitions that the last good run loaded for the first time."),
+    _gauge("compaction_savings_bytes", "Bytes by which the last maintenance made the visible table smaller."),
+    _gauge("query_performance_improvement_percent", "Time that reading the table takes less since it was compacted."),
+    _gauge("verification_equal", "1 if table and source were equal when they were last compared as a whole."),
+    _gauge("verification_differences", "Parts of the table that differed in the last comparison as a whole."),
+    _gauge("maintenance_failed", "1 if the last maintenance of the table failed."),
+    _gauge("hooks_failed", "Hooks of `after_publish:` that failed when they were last tried."),
+    _gauge("table_rows", "Rows of the table.", tables=True),
+    _gauge("table_files", "Data files of the table that every reader opens.", tables=True),
+    _gauge("table_bytes", "Bytes of these files.", tables=True),
+    _gauge("table_small_files", "Small data files that compacting would merge.", tables=True),
+    _gauge("quarantine_rows", "Rows that wait in quarantine.", tables=True),
+)
+COLLECTED = Metric(
+    name="tidegate_collected_timestamp_seconds",
+    kind=Kind.GAUGE,
+    meaning="When these metrics were collected; older than the scrape by up to ten seconds.",
+)
+"""The one metric of the project itself."""
+
+
+def sample_names() -> tuple[str, ...]:
+    """The names of all samples, as queries write them."""
+    suffix = {Kind.COUNTER: "_total", Kind.GAUGE: ""}
+    return (COLLECTED.name, *(each.name + suffix[each.kind] for each in METRICS))

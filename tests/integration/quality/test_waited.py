@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.core.schema import BIGINT, TIMESTAMP, TIMESTAMPTZ, Type
 from tidegate.spark.dataframe_ops import DELETED, MOMENT
-from tidegate.writers.scd2.quarantined import QuarantinedVersions
+from tidegate.writers.scd2.writer import QuarantinedVersions
 
 pytestmark = pytest.mark.spark
 READ, GONE_AT, READ_LATER = (datetime.fromisoformat(f"2026-01-0{day}") for day in (1, 2, 3))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidegate.alerts.messages import TITLES, body_of, title_of
+from tidegate.alerts.check import TITLES, body_of, title_of
 from tidegate.alerts.rules import BY_CODE, Situation, judge
 from tidegate.cli.app import COMMANDS
 from tidegate.config.alerts import AlertRules

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.cli.wrapping import fitted, wrapped
+from tidegate.cli.shell import fitted, wrapped
 
 LINE = "note: orders: 6,667 of 20,000 rows are in quarantine; `tidegate quarantine show orders` shows them"
 

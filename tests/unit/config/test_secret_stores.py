@@ -18,7 +18,7 @@ from google.cloud.secretmanager_v1.services.secret_manager_service.transports im
 from moto.server import ThreadedMotoServer
 
 from tidegate.config import inspect
-from tidegate.config.secret_stores import SecretUnavailable, fetch, read_azure, read_gcp
+from tidegate.config.references import SecretUnavailable, fetch, read_azure, read_gcp
 from tidegate.errors import ConfigError
 
 SECRET = "p@ss/Wörd#7"

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidegate.core.schema import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ
-from tidegate.dialects.shared.local_times import earliest_local, zone
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time, vouched
+from tidegate.dialects.shared.time_bounds import earliest_local, inclusive, must_be_time, vouched, zone
 from tidegate.errors import ConfigError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.service.kept import AGAIN, Kept
+from tidegate.service.supervisor import AGAIN, Kept
 
 
 def made(*, takes_over=True):

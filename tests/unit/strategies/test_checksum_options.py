@@ -8,25 +8,24 @@ import pytest
 
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.errors import ColumnMissing, PlanError, TidegateError
-from tidegate.strategies._partition_size import advice
-from tidegate.strategies.checksum import Checksum, Method
+from tidegate.strategies.checksum import Checksum, Method, size_advice
 from unit.strategies.partitions import BY_DAY, lake
 
 
 def test_partitions_that_are_too_large_or_too_small() -> None:
     days = Periods(column="day", period=Period.DAY)
-    assert advice(days, [2_000_000, 0]) == ()
-    assert "set period: hour" in advice(days, [11_000_000, 5])[0]
-    assert "set period: week" in advice(days, [100] * 101)[0]
-    assert advice(days, [100] * 100) == (), "few and small is a small table"
-    assert "set modulus: 2000000" in advice(Steps(column="id", width=1000), [1000] * 101)[0]
-    assert "set modulus: 454545" in advice(Steps(column="id", width=1_000_000), [11_000_000])[0]
-    assert "set length: 3" in advice(Prefixes(column="code", length=2), [11_000_000])[0]
-    assert "set length: 1" in advice(Prefixes(column="code", length=2), [9] * 101)[0]
-    assert "spreads the rows less" in advice(Prefixes(column="code", length=1), [9] * 101)[0]
-    assert "method: by_integer or by_date" in advice(Whole(), [11_000_000])[0]
-    assert "method: by_integer" in advice(Periods(column="at", period=Period.HOUR), [11_000_000])[0]
-    assert "spreads the rows less" in advice(Periods(column="at", period=Period.YEAR), [9] * 101)[0]
+    assert size_advice(days, [2_000_000, 0]) == ()
+    assert "set period: hour" in size_advice(days, [11_000_000, 5])[0]
+    assert "set period: week" in size_advice(days, [100] * 101)[0]
+    assert size_advice(days, [100] * 100) == (), "few and small is a small table"
+    assert "set modulus: 2000000" in size_advice(Steps(column="id", width=1000), [1000] * 101)[0]
+    assert "set modulus: 454545" in size_advice(Steps(column="id", width=1_000_000), [11_000_000])[0]
+    assert "set length: 3" in size_advice(Prefixes(column="code", length=2), [11_000_000])[0]
+    assert "set length: 1" in size_advice(Prefixes(column="code", length=2), [9] * 101)[0]
+    assert "spreads the rows less" in size_advice(Prefixes(column="code", length=1), [9] * 101)[0]
+    assert "method: by_integer or by_date" in size_advice(Whole(), [11_000_000])[0]
+    assert "method: by_integer" in size_advice(Periods(column="at", period=Period.HOUR), [11_000_000])[0]
+    assert "spreads the rows less" in size_advice(Periods(column="at", period=Period.YEAR), [9] * 101)[0]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,15 @@ from tidegate.engine.assemble import assemble
 from tidegate.errors import ConfigError, RegistryError, WriteError
 from tidegate.registry.store import Registry
 from tidegate.registry.values import Status
-from tidegate.telemetry.metrics import LONGEST_AGE, Metrics, refuse_name, write_textfile
-from tidegate.telemetry.names import METRICS, STREAM_LABELS, sample_names
+from tidegate.telemetry.metrics import (
+    LONGEST_AGE,
+    METRICS,
+    STREAM_LABELS,
+    Metrics,
+    refuse_name,
+    sample_names,
+    write_textfile,
+)
 
 ROOT = Path(__file__).parents[3]
 ODD = 'größe "x"\\y\nz{}'

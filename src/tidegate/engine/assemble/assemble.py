@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Connection, Target, split_name, stream_uid
+from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.hook import StatedHook
@@ -32,7 +34,7 @@ from tidegate.core.ports.writer import Writer
 from tidegate.core.slices import Files
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes, whole_proof
-from tidegate.engine.assemble import locations, parents, patterns
+from tidegate.engine.assemble import locations, patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.maintenance import measured
 from tidegate.engine.quality.rules import renamed
@@ -269,7 +271,7 @@ def _flavour(source: Source[Probe], node: Node) -> Flavour:
 
 
 def _rule(config: Config, node: Node, lakes: dict[str, Format], target: Target) -> Rule:
-    known = {"lakes": lakes, "target": target, "present": functools.partial(parents.present, config)}
+    known = {"lakes": lakes, "target": target, "present": functools.partial(present, config)}
     return rule_of(node, config.redact, **_wanted(plugin_of("checks", node), **known))
 
 
@@ -316,3 +318,31 @@ def source_name(entry: StreamConfig) -> str:
     named = (entry.source.get(key) for key in INFERRED_KINDS if key not in UNNAMED)
     relation = next((_named(node) for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation
+
+
+def present(config: Config, target: Target) -> tuple[str, ...]:
+    """The conditions of the rows that are present, as Spark SQL; none if every row is.
+
+    Raises:
+        ConfigError: the options of the stream's writer are wrong.
+    """
+    entry = _loading(config, target)
+    if entry is None:
+        return ()
+    writer: Writer = build("writers", entry.write)
+    marked = (f"{DELETED_AT} IS NULL",) if entry.deletes.soft else ()
+    return marked if writer.versions is None else (*marked, writer.current)
+
+
+def _loading(config: Config, target: Target) -> StreamConfig | None:
+    """The stream that loads a table: one that names it, else a pattern that may stand for it."""
+    parts = (target.lake, *target.namespace, target.table)
+    fits = (entry for entry in config.streams if entry.is_pattern and _fits(entry.target, parts))
+    return next((entry for entry in config.streams if entry.target == parts), next(fits, None))
+
+
+def _fits(stated: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    if len(stated) != len(parts):
+        return False
+    wild = (re.sub(r"\{(table|schema)\}", "*", one) for one in stated)
+    return all(fnmatch.fnmatchcase(part, one) for part, one in zip(parts, wild, strict=True))

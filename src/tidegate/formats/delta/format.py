@@ -5,10 +5,11 @@ Reads a table's log without Spark. Every commit carries the load's number and po
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
 from tidegate.core.change_feed import Span
@@ -32,18 +33,21 @@ from tidegate.core.schema import Schema, SchemaChange, every
 from tidegate.core.table_facts import Snippets, TableAddress, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
-from tidegate.formats.delta import ddl, maintenance, place, table
-from tidegate.formats.delta import versions as travel
-from tidegate.formats.delta.log import Log, no_table
+from tidegate.formats.delta import ddl, deletion_vectors, maintenance, table
+from tidegate.formats.delta.ddl import by_path
+from tidegate.formats.delta.log import Commit, Log, no_table
+from tidegate.formats.delta.maintenance import made_at
 from tidegate.formats.delta.snippets import snippets
 from tidegate.formats.delta.staging import DeltaStaging, read
 from tidegate.formats.shared.damage import damaged
 from tidegate.formats.shared.placed import elsewhere, refuse_filled
-from tidegate.formats.shared.storage import store_of, usage
+from tidegate.formats.shared.storage import store_of, stored, usage
 from tidegate.spark import jars
 from tidegate.spark.dataframe_ops import DELETED, ORDER, completed
 from tidegate.spark.failures import translated
 from tidegate.spark.needed import LOG_STORE
+from tidegate.spark.remote import is_connect
+from tidegate.storage import local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -55,6 +59,9 @@ READING = {
 }
 # Two Sparks that commit one version at once by Delta's own log store for S3 both report success, and one is lost.
 CONDITIONAL = "tidegate.ConditionalLogStore"
+
+
+LOG = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +226,7 @@ class Delta(Format):
         """
         location = self._location(target)
         if self._log(target) is None:
-            place.clear(session, location)
+            _clear_empty_log(session, location)
             if target in self.locations:
                 refuse_filled(target, location, store_of)
         statement = ddl.create(location, schema, layout, vectors=self.deletion_vectors)
@@ -349,11 +356,11 @@ class Delta(Format):
     def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
         """The versions whose commits the log keeps, oldest first."""
         log = self._log(target)
-        return () if log is None else tuple(travel.versions(log, self._location(target), uid))
+        return () if log is None else tuple(_restorable(log, self._location(target), uid))
 
     def rollback(self, session: SparkSession, target: Target, version: str) -> None:
         """Makes that version the visible one by RESTORE."""
-        travel.rollback(session, target, self._location(target), version)
+        _restore(session, target, self._location(target), version)
 
     def usage(self, target: Target) -> Usage | None:
         """What the table takes up; None where there is none."""
@@ -387,3 +394,85 @@ class Delta(Format):
         with translated(f"registering {target}", self.warehouse):
             for statement in ddl.register(target, self._location(target)):
                 session.sql(statement)
+
+
+def _clear_empty_log(session: SparkSession, location: str) -> None:
+    """Removes the log's folder and the folders in it, unless a file lies in one of them.
+
+    A first load that is killed before its first commit leaves such a folder, which Delta takes for a table.
+
+    Only empty folders are removed, one at a time, so that the log of another process that makes the table just now
+    stays. Object stores are reached through Spark's JVM; a Spark Connect session has none here, and leaves them.
+    """
+    path = local_path(location)
+    if path is None:
+        if not is_connect(session):
+            _clear_store(session, f"{location}/{LOG}")
+        return
+    log = path / LOG
+    with suppress(OSError):
+        for each in (*log.iterdir(), log):
+            each.rmdir()
+
+
+def _clear_store(session: SparkSession, log: str) -> None:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - PySpark's own
+
+    java: Any = session._jvm  # noqa: SLF001 - Hadoop's file systems have no other door
+    at = java.org.apache.hadoop.fs.Path(log)
+    with suppress(Py4JJavaError):
+        files = at.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+        for folder in (*(each.getPath() for each in files.listStatus(at)), at):
+            files.delete(folder, False)  # noqa: FBT003 - Java takes no names; False spares a folder with files
+
+
+def _restorable(log: Log, location: str, uid: str) -> Iterator[Version]:
+    """The versions whose commits the log keeps, oldest first; never one whose files VACUUM removed."""
+    there = {each.path for each in stored(location)}
+    loads: dict[int, int | None] = {}
+    for snapshot in log.snapshots():
+        commit = log.commit(snapshot.version)
+        if commit is None:
+            continue
+        loads[commit.version] = _load(log, commit, loads, uid)
+        yield Version(
+            id=str(commit.version),
+            made_at=made_at(commit.info),
+            load=loads[commit.version],
+            rows=snapshot.rows,
+            operation=str(commit.info.get("operation", "")),
+            readable=all(there.issuperset(_names(file)) for file in snapshot.files),
+            current=commit.version == log.version,
+        )
+
+
+def _restore(session: SparkSession, target: Target, location: str, version: str) -> None:
+    """Makes that version the visible one, in a commit of its own; the numbers of loads stay.
+
+    Raises:
+        CommitConflict: another writer came in between.
+    """
+    with translated(f"rolling back {target}", location):
+        session.sql(f"RESTORE TABLE {by_path(location)} TO VERSION AS OF {int(version)}").collect()
+
+
+def _load(log: Log, commit: Commit, loads: Mapping[int, int | None], uid: str) -> int | None:
+    """The number of the newest load among the commits that the version stands on, by those of older versions."""
+    found = table.carried(log, commit, uid)
+    if found is not None:
+        return found.sequence
+    before = table.stands_on(log, commit)
+    if before is None or before in loads:
+        return None if before is None else loads[before]
+    landed = next(
+        (found for each in table.ancestors(log, before) if each and (found := table.carried(log, each, uid))), None
+    )
+    return landed.sequence if landed else None
+
+
+def _names(file: Mapping[str, Any]) -> Iterator[str]:
+    """The files that a live file is read from, as far as they lie below the table."""
+    if (path := table.own_path(file)) is not None:
+        yield path
+    if vector := deletion_vectors.file_of(file.get("deletionVector") or {}):
+        yield vector

@@ -36,17 +36,19 @@ from tidegate.formats.iceberg import ddl, maintenance, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
-from tidegate.formats.iceberg.damage import damage
 from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_leftovers
+from tidegate.formats.shared.damage import damaged
 from tidegate.formats.shared.placed import elsewhere, refuse_filled, same
 from tidegate.formats.shared.storage import has_older, problem
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
+from tidegate.storage import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+    from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
 
 CREATE_TRIES = 3
@@ -400,3 +402,10 @@ class Iceberg(Format):
                 session.sql(order)
             if ident and not metadata.key:
                 session.sql(ident)
+
+
+def damage(table: Table, store: Store, said: str) -> str | None:
+    """See `TableInspection.damaged`."""
+    tasks = list(table.scan().plan_files())
+    every = [file for task in tasks for file in (task.file, *task.delete_files)]
+    return damaged(table.location(), {file.file_path: file.file_size_in_bytes for file in every}, store, said)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import queue
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from tidegate.engine.events import Moment
+from tidegate.engine.run_log import line_of
 from tidegate.errors import TidegateError
 from tidegate.service.web import actions, documents, screens
 from tidegate.service.web.facts import Facts
 from tidegate.service.web.guard import Guard
-from tidegate.service.web.live import Live
 from tidegate.service.web.openapi import openapi
 from tidegate.service.web.pages import Pages
 from tidegate.service.web.port import ServicePort
@@ -26,6 +32,13 @@ from tidegate.service.web.tables import Tables
 from tidegate.telemetry.metrics import CONTENT_TYPE
 
 STATIC = Path(__file__).parent / "static"
+
+
+TICK = 0.25  # seconds
+ALIVE = 5.0
+"""Seconds after which a comment is sent, so that proxies keep the connection."""
+MOST = 50
+"""Connections at a time; more are told to come back."""
 
 
 def create_app(
@@ -119,3 +132,56 @@ def _problem(request: Request, error: Exception) -> Response:
         problem = redacted(error.to_dict(), state.service.project.config.redact)
         return JSONResponse({"error": problem}, status_code=503)
     return state.message(request, error.code, error.message, hint=error.hint, status=503)
+
+
+class Live:
+    """Counts the connections."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    async def events(self, request: Request) -> Response:
+        """The lines of one stream's run from now on."""
+        state: State = request.app.state.tidegate
+        name = request.query_params.get("stream", "")
+        if state.facts.line(name) is None:
+            return PlainTextResponse("There is no such stream.\n", status_code=404)
+        if self.open >= MOST:
+            return PlainTextResponse("Too many live pages are open.\n", 503, headers={"Retry-After": "30"})
+        return StreamingResponse(self._lines(request, state, name), media_type="text/event-stream")
+
+    async def _lines(self, request: Request, state: State, name: str) -> AsyncIterator[str]:
+        redact = state.service.project.config.redact
+        self.open += 1
+        try:
+            with state.service.subscribe() as events:
+                yield ": open\n\n"
+                said = time.monotonic()
+                while not await request.is_disconnected():
+                    event = None
+                    with suppress(queue.Empty):
+                        event = events.get_nowait()
+                    if event is None:
+                        if time.monotonic() - said > ALIVE:
+                            said = time.monotonic()
+                            yield ": alive\n\n"
+                            if await run_in_threadpool(_idle, state, name):  # also what runs in other processes ends
+                                yield _sent("ended", "")
+                                return
+                        await asyncio.sleep(TICK)
+                    elif event.stream == name:
+                        yield _sent("line", redact(line_of(event)))
+                        if event.moment is Moment.ENDED:
+                            yield _sent("ended", "")
+                            return
+        finally:
+            self.open -= 1
+
+
+def _idle(state: State, name: str) -> bool:
+    line = state.facts.line(name)
+    return line is None or line.status.held_by is None
+
+
+def _sent(kind: str, text: str) -> str:
+    return f"event: {kind}\ndata: {' '.join(text.splitlines())}\n\n"
