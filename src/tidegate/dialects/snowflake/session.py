@@ -6,7 +6,7 @@ Never writes, and never reports a safe bound: a role sees only the transactions 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,11 +18,11 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.answers import FEWER, Answers
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.shared.time_bounds import must_be_vouched_for, vouched, writers_zone
-from tidegate.dialects.snowflake import catalog
 from tidegate.dialects.snowflake.address import APPLICATION, SESSION, address_of
-from tidegate.dialects.snowflake.types import Native
-from tidegate.errors import EdgeUnknown, EnvironmentMissing, SourceRefused
+from tidegate.dialects.snowflake.types import DOCUMENTS, Native, column_of
+from tidegate.errors import ConfigError, EdgeUnknown, EnvironmentMissing, SourceRefused
 
 try:
     from snowflake import connector
@@ -35,6 +35,29 @@ NOW = "SELECT to_varchar(sysdate(), 'YYYY-MM-DD HH24:MI:SS.FF6')"
 CONTEXT = "SELECT current_database(), current_schema(), current_warehouse()"
 LOGIN_SECONDS = 30
 ANSWER_SECONDS = 600
+
+
+ROW_BYTES = 100  # a guess for what has no size of its own
+TABLE = "BASE TABLE"
+COLUMN_OF_KEY = 4  # where SHOW PRIMARY KEYS has the column's name, and behind it its place in the key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What INFORMATION_SCHEMA says of a table or a view.
+
+    Args:
+        created: when it was created; a replaced table has another time.
+        days: for which Time Travel keeps its rows.
+        travels: whether it is a table whose state of a statement can be read.
+        size: compressed bytes; 0 where none are known.
+    """
+
+    created: str
+    days: int
+    travels: bool
+    rows: int
+    size: int
 
 
 class SnowflakeSession(PreSnapshotSession):
@@ -92,8 +115,14 @@ class SnowflakeSession(PreSnapshotSession):
             ]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, with their exact types."""
-        return catalog.columns(self, relation, selection)
+        """The columns that are read, exactly.
+
+        Raises:
+            ColumnMissing: there is no such table.
+            SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+            ConfigError: a column is named that is not there.
+        """
+        return self._mapped(relation, selection).schema()
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -135,7 +164,7 @@ class SnowflakeSession(PreSnapshotSession):
         """
         if self._held is not None:
             return
-        known = catalog.entry(self, relation)
+        known = self._entry(relation)
         if known is not None and known.travels and known.days < 1:
             raise SourceRefused(
                 f"connection {self.name!r}: {relation.label} keeps no history, so its rows cannot be read as they were "
@@ -155,8 +184,11 @@ class SnowflakeSession(PreSnapshotSession):
         return replace(relation, sql=f"{relation.sql} AT(STATEMENT => {self.dialect.string(self._statement)})")
 
     def identity(self, relation: Relation) -> str:
-        """Account, database, table, and when it was created."""
-        return catalog.identity(self, relation)
+        """Account, database and table, and when the table was created: a replaced or restored one is another."""
+        found, known = self._place(relation), self._entry(relation)
+        table = f"/{'.'.join(found)}" if found else ""
+        created = f"@{known.created}" if known is not None and known.travels else ""
+        return f"snowflake:{self.address.account}/{self.database}{table}{created}"
 
     def clock(self) -> int | None:
         """None: nothing that a role may see only grows."""
@@ -167,8 +199,9 @@ class SnowflakeSession(PreSnapshotSession):
         return self.schema if len(relation.parts) == 1 else None
 
     def row_bytes(self, relation: Relation) -> int:
-        """The table's average, or a guess."""
-        return catalog.row_bytes(self, relation)
+        """The table's average, which is compressed, or a guess where that is less."""
+        known = self._entry(relation)
+        return max(ROW_BYTES, known.size // known.rows) if known is not None and known.rows else ROW_BYTES
 
     def estimate(self, relation: Relation, condition: str) -> int:
         """The exact number."""
@@ -191,15 +224,28 @@ class SnowflakeSession(PreSnapshotSession):
 
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the database."""
-        return catalog.list_tables(self)
+        return self._list_tables()
 
     def views(self) -> Sequence[tuple[str, str]]:
         """Those of the database."""
-        return catalog.list_tables(self, views=True)
+        return self._list_tables(views=True)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Types, size and the declared key of one table."""
-        return catalog.facts(self, schema, table)
+        """Types, size and the declared key of one table; Snowflake enforces none, so loads look for duplicates."""
+        relation = self.dialect.relation(schema, table)
+        found = self._mapped(relation, ColumnSelection())
+        keys = self.ask(f"SHOW PRIMARY KEYS IN TABLE {relation.sql}")
+        ordered = sorted((int(row[COLUMN_OF_KEY + 1]), str(row[COLUMN_OF_KEY])) for row in keys)
+        return TableFacts(
+            schema=schema,
+            table=table,
+            columns=Schema(columns=found.columns),
+            unsupported=found.unsupported,
+            primary_key=tuple(name for _, name in ordered),
+            indexes=(),
+            rows=self.estimate(relation, "1 = 1"),
+            as_text=found.as_text,
+        )
 
     def close(self) -> None:
         """Ends the connection."""
@@ -237,3 +283,56 @@ class SnowflakeSession(PreSnapshotSession):
             )
         except (connector.Error, OSError, TypeError, ValueError) as error:  # the last three of a key alone
             raise refused(self.name, self.address.where, error) from error
+
+    def _mapped(self, relation: Relation, selection: ColumnSelection) -> RelationColumns:
+        natives = self.describe(f"SELECT * FROM {relation.sql}")
+        return described(relation.label, natives, selection, column_of, as_text=DOCUMENTS)
+
+    def _place(self, relation: Relation) -> tuple[str, str] | None:
+        """Schema and table; None for a query.
+
+        Raises:
+            ConfigError: neither the project nor the user's defaults name a schema.
+        """
+        if not relation.parts:
+            return None
+        schema = relation.parts[0] if len(relation.parts) > 1 else self.schema
+        if schema is None:
+            raise ConfigError(
+                f"connection {self.name!r}: {relation.label} names no schema, and the URL has none",
+                hint=f"Name it: `table: SCHEMA.{relation.label}`.",
+            )
+        return schema, relation.parts[-1]
+
+    def _entry(self, relation: Relation) -> Entry | None:
+        """What is known of a table or view; None for a query, and for one that the role may not see."""
+        found = self._place(relation)
+        if found is None:
+            return None
+        string = self.dialect.string
+        rows = self.ask(
+            "SELECT to_char(convert_timezone('UTC', created), 'YYYY-MM-DD HH24:MI:SS.FF9'), retention_time, "
+            "table_type, is_hybrid, is_iceberg, row_count, bytes "
+            f"FROM {self._tables()} WHERE table_schema = {string(found[0])} AND table_name = {string(found[1])}"
+        )
+        if not rows:
+            return None
+        created, days, kind, hybrid, iceberg, count, size = rows[0]
+        return Entry(
+            created=str(created),
+            days=int(days or 0),
+            travels=kind == TABLE and hybrid != "YES" and iceberg != "YES",
+            rows=int(count or 0),
+            size=int(size or 0),
+        )
+
+    def _list_tables(self, *, views: bool = False) -> list[tuple[str, str]]:
+        """The tables of the database, or its views."""
+        rows = self.ask(
+            f"SELECT table_schema, table_name FROM {self._tables()} WHERE table_schema <> 'INFORMATION_SCHEMA' "
+            f"AND table_type {'LIKE' if views else 'NOT LIKE'} '%VIEW' ORDER BY 1, 2"
+        )
+        return [(schema, table) for schema, table in rows]
+
+    def _tables(self) -> str:
+        return f"{self.dialect.quote(self.database)}.information_schema.tables"

@@ -16,10 +16,11 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.answers import FEWER, Answers, moved
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.shared.time_bounds import must_be_vouched_for, vouched, writers_zone
-from tidegate.dialects.trino import catalog
 from tidegate.dialects.trino.address import APPLICATION, address_of
-from tidegate.errors import EdgeUnknown, EnvironmentMissing
+from tidegate.dialects.trino.types import column_of
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, EnvironmentMissing, SourceError, SourceUnavailable
 
 try:
     from trino.auth import BasicAuthentication
@@ -31,6 +32,9 @@ from tidegate.dialects.trino.errors import translated_errors
 NOW = "SELECT CAST(CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) AS varchar)"
 ROW_BYTES = 100  # a guess: most catalogs keep no statistics
 ATTEMPT = timedelta(seconds=30)
+
+
+BRANCH = "main"
 
 
 class TrinoSession(PreSnapshotSession):
@@ -84,8 +88,14 @@ class TrinoSession(PreSnapshotSession):
                 cursor.close()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, with their exact types."""
-        return catalog.columns(self, relation, selection)
+        """The columns that are read, exactly.
+
+        Raises:
+            ColumnMissing: there is no such table.
+            SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+            ConfigError: a column is named that is not there.
+        """
+        return self._mapped(relation, selection).schema()
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -119,17 +129,19 @@ class TrinoSession(PreSnapshotSession):
     def hold(self, relation: Relation) -> None:
         """Notes the snapshot of an Iceberg table; of any other, from now on, what Trino answers."""
         if self._held is None:
-            self._snapshot = catalog.snapshot(self, relation)
+            self._snapshot = self._snapshot_of(relation)
             self._held = relation
 
     def table_version(self, relation: Relation) -> str | None:
         """The snapshot of an Iceberg table; None for any other, and for one without rows."""
-        found = catalog.snapshot(self, relation)
+        found = self._snapshot_of(relation)
         return str(found[0][0]) if found else None
 
     def identity(self, relation: Relation) -> str:
-        """Server, catalog and table, as the URL names them."""
-        return catalog.identity(self, relation)
+        """Server, catalog and table, as the URL names them; Trino has no number of its own for any of them."""
+        found = self._place(relation)
+        table = f"/{'.'.join(found)}" if found else ""
+        return f"trino:{self.address.where}/{self.address.catalog}{table}"
 
     def clock(self) -> int | None:
         """None: nothing in Trino only grows."""
@@ -154,7 +166,7 @@ class TrinoSession(PreSnapshotSession):
         if self._held is None:
             return
         if self._snapshot is not None:
-            if catalog.snapshot(self, self._held) != self._snapshot:
+            if self._snapshot_of(self._held) != self._snapshot:
                 raise moved(self.name, self._held, FEWER)
             return
         self._answers.confirm(self.ask, self.name, self._held, FEWER)
@@ -165,11 +177,26 @@ class TrinoSession(PreSnapshotSession):
 
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the catalog."""
-        return catalog.list_tables(self)
+        rows = self.ask(
+            f"SELECT table_schema, table_name FROM {self._schema_of_columns()}.tables "
+            "WHERE table_schema <> 'information_schema' AND table_type = 'BASE TABLE' ORDER BY 1, 2"
+        )
+        return [(schema, table) for schema, table in rows]
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Types and size of one table."""
-        return catalog.facts(self, schema, table)
+        """Types and size of one table; Trino tells of no keys and no indexes."""
+        relation = self.dialect.relation(schema, table)
+        found = self._mapped(relation, ColumnSelection())
+        return TableFacts(
+            schema=schema,
+            table=table,
+            columns=Schema(columns=found.columns),
+            unsupported=found.unsupported,
+            primary_key=(),
+            indexes=(),
+            rows=self.estimate(relation, "1 = 1"),
+            as_text=found.as_text,
+        )
 
     def close(self) -> None:
         """Ends the connection."""
@@ -194,3 +221,45 @@ class TrinoSession(PreSnapshotSession):
                 legacy_primitive_types=True,
                 timezone="UTC",
             )
+
+    def _mapped(self, relation: Relation, selection: ColumnSelection) -> RelationColumns:
+        rows = self.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+        required = self._not_null(relation)
+        natives = [(name, (native, name not in required)) for name, native in rows]
+        return described(relation.label, natives, selection, column_of, as_text=())
+
+    def _not_null(self, relation: Relation) -> frozenset[str]:
+        found = self._place(relation)
+        if found is None:
+            return frozenset()
+        string = self.dialect.string
+        rows = self.ask(
+            f"SELECT column_name FROM {self._schema_of_columns()}.columns WHERE table_schema = {string(found[0])} "
+            f"AND table_name = {string(found[1])} AND is_nullable = 'NO'"
+        )
+        return frozenset(str(name) for (name,) in rows)
+
+    def _place(self, relation: Relation) -> tuple[str, str] | None:
+        """Schema and table as Trino keeps them; None for a query, or where no schema is named."""
+        schema = relation.parts[0] if len(relation.parts) > 1 else self.address.schema
+        if not relation.parts or schema is None:
+            return None
+        # Trino knows names in lower case only, quoted or not.
+        return schema.lower(), relation.parts[-1].lower()
+
+    def _snapshot_of(self, relation: Relation) -> list[Row] | None:
+        """The snapshot that an Iceberg table has now, none for an empty one; None where tables keep none."""
+        found = self._place(relation)
+        if found is None:
+            return None
+        quote = self.dialect.quote
+        branches = f"{quote(found[0])}.{quote(f'{found[1]}$refs')}"
+        try:
+            return self.ask(f"SELECT snapshot_id FROM {branches} WHERE name = '{BRANCH}'")
+        except SourceUnavailable:
+            raise
+        except (ColumnMissing, ConfigError, SourceError):
+            return None
+
+    def _schema_of_columns(self) -> str:
+        return f"{self.dialect.quote(self.address.catalog)}.information_schema"
