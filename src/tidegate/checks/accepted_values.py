@@ -38,23 +38,18 @@ class AcceptedValues:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     @property
     def column_tests(self) -> tuple[ColumnTest, ...]:
-        """The column's."""
         return (ColumnTest(name="accepted_values", column=self.column, values=self.values),)
 
     def refuse(self, schema: Schema) -> None:
-        """Refuses values that the column cannot hold."""
         self.conditions(schema)
 
     def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:
-        """False for a row with another value."""
         listed = (sql for column in schema if column.name == self.column for sql in literals(column, self.values))
         return {self.columns: f"{quote(self.column)} IN ({', '.join(listed)})"}
 
     def reason(self) -> str:
-        """Which column."""
         return f"{self.column} is not one of the accepted values"

@@ -34,16 +34,13 @@ class Expression:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that the condition names."""
         return columns_of(self.sql)
 
     def refuse(self, schema: Schema) -> None:
         """Nothing: Spark knows the types."""
 
     def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:  # noqa: ARG002 - it names its columns itself
-        """The condition itself."""
         return {self.columns: self.sql}
 
     def reason(self) -> str:
-        """The condition."""
         return f"{self.sql} does not hold"

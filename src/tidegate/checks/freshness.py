@@ -45,11 +45,9 @@ class Freshness:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     def refuse(self, schema: Schema) -> None:
-        """Refuses a column that holds no times."""
         found = schema.find(self.column)
         if found is not None and found.type.kind not in TIMES:
             raise ConfigError(

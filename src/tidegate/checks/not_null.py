@@ -35,16 +35,13 @@ class NotNull:
 
     @property
     def column_tests(self) -> tuple[ColumnTest, ...]:
-        """One for each column."""
         return tuple(ColumnTest(name="not_null", column=name) for name in self.columns)
 
     def refuse(self, schema: Schema) -> None:
         """Nothing: any column may hold NULL."""
 
     def conditions(self, schema: Schema) -> Mapping[tuple[str, ...], str]:  # noqa: ARG002 - the same for every type
-        """One for each column, false for a row with a NULL there."""
         return {(name,): f"{quote(name)} IS NOT NULL" for name in self.columns}
 
     def reason(self) -> str:
-        """Which columns."""
         return f"no value in {' or '.join(self.columns)}"

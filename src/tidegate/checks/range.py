@@ -42,7 +42,6 @@ class Range:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     def refuse(self, schema: Schema) -> None:
@@ -59,7 +58,6 @@ class Range:
         return {self.columns: " AND ".join(self._ends(schema))}
 
     def reason(self) -> str:
-        """Which column, and the bounds."""
         ends = [f"at least {self.min}"] if self.min is not None else []
         ends += [f"at most {self.max}"] if self.max is not None else []
         return f"{self.column} is not {' and '.join(ends)}" + ("" if self.inclusive else " (exclusive)")

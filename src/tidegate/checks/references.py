@@ -67,14 +67,12 @@ class References:
 
     @property
     def column_tests(self) -> tuple[ColumnTest, ...]:
-        """Of a single column."""
         if len(self.columns) != 1:
             return ()
         field = (self.field or self.columns)[0]
         return (ColumnTest(name="relationships", column=self.columns[0], to=self._there, field=field),)
 
     def refuse(self, schema: Schema) -> None:
-        """Refuses a table that is not there, or does not have the columns."""
         del schema
         state = self.lakes[self._there.lake].state(self._there, "")
         if state.schema is None:
@@ -97,7 +95,6 @@ class References:
         return rows.selectExpr(*(f"{quote(referenced)} AS {quote(own)}" for referenced, own in renamed))
 
     def reason(self) -> str:
-        """Which columns, and which table."""
         return f"no row of {self.to} has the value of {', '.join(self.columns)}"
 
     @property

@@ -62,19 +62,16 @@ class RowCount:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """None: rows are counted."""
         return ()
 
     @property
     def scope(self) -> Scope:
-        """As stated."""
         return self.of
 
     def refuse(self, schema: Schema) -> None:
         """Nothing: rows of any columns can be counted."""
 
     def ask(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002 - whatever the columns
-        """The rows."""
         return ("count(*)",)
 
     def judge(self, answers: Sequence[Any], known: CheckContext) -> str | None:

@@ -37,7 +37,6 @@ class Unique:
 
     @property
     def column_tests(self) -> tuple[ColumnTest, ...]:
-        """Of a single column."""
         return tuple(ColumnTest(name="unique", column=name) for name in self.columns if len(self.columns) == 1)
 
     def refuse(self, schema: Schema) -> None:

@@ -118,7 +118,6 @@ class Scope:
     exclude: tuple[str, ...] = ()
 
     def takes(self, schema: str, table: str) -> bool:
-        """Whether a table is asked for."""
         asked = not self.tables or any(_matches(each, schema, table) for each in self.tables)
         return asked and not any(_matches(each, schema, table) for each in self.exclude)
 

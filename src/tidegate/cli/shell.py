@@ -115,7 +115,6 @@ class Shell:
         return same_project(profile=self.profile, trusted=self.trusted)
 
     def document(self, values: Mapping[str, Any]) -> None:
-        """The JSON document of the command."""
         document = json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2)
         _write(self._out, visible_json(document))
 
@@ -248,7 +247,6 @@ def _descriptor(before: TextIO) -> Iterator[TextIO]:
 
 
 def fitted(text: str, stream: TextIO) -> str:
-    """The text for the stream: as it is for a pipe."""
     return wrapped(text, shutil.get_terminal_size().columns) if stream.isatty() else text
 
 

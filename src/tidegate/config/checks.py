@@ -58,7 +58,6 @@ def rule_of(node: Node, redact: Callable[[str], str], **given: Any) -> Rule:
 
 
 def checks_schema() -> dict[str, Any]:
-    """The JSON schema of `checks:`."""
     common = schema_of(Common)["properties"]
     common["on_fail"] |= {"enum": list(OnFail), "default": OnFail.STOP}
     return _LIST.schema(common, lambda _kind, _own: {"type": "object"})

@@ -54,7 +54,6 @@ class PluginList(Generic[Common]):
         return tuple(found)
 
     def common_of(self, node: Node) -> Common:
-        """The common options of one of them."""
         return read(self.common, self._part(node, fields(self.common)))
 
     def own(self, node: Node) -> Node:

@@ -84,7 +84,6 @@ class Node:
         return self.value
 
     def updated(self, entries: Mapping[str, Node]) -> Node:
-        """A mapping with these entries added or replaced."""
         return replace(self, value={**self.items, **entries})
 
     def misspelt(self, key: str, known: Iterable[str]) -> bool:

@@ -174,7 +174,6 @@ class References:
         return value
 
     def _stored(self, store: str, name: str, mark: Mark) -> str:
-        """A secret, asked for once."""
         try:
             if (store, name) not in self.asked:
                 self.asked[store, name] = fetch(store, name)

@@ -26,7 +26,6 @@ class State:
 
     @property
     def registry(self) -> str:
-        """The URL of the registry."""
         return REGISTRY if self.name is None else f"sqlite:///.tidegate/{self.name}/registry.db"
 
     @property

@@ -87,7 +87,6 @@ class StreamConfig:
         return node.text() if node else None
 
     def known_to(self, connections: Container[str], lakes: Container[str]) -> bool:
-        """Whether these have every connection and lake that the stream names."""
         named = map(self.source.get, BY_CONNECTION)
         return self.target[0] in lakes and all(node is None or node.value in connections for node in named)
 
@@ -187,7 +186,6 @@ class StreamReader:
         return _checked("sources", absolute_source(node, self.folder))
 
     def _refuse_stranger(self, source: Node | None) -> None:
-        """Refuses a connection that the project does not have."""
         if source is None or not isinstance(source.value, dict):
             return
         known = self.connections.items

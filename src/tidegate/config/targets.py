@@ -48,7 +48,6 @@ def refuse_placeholders(mark: Mark, parts: Iterable[str], *, filled: bool) -> No
 
 
 def refuse_reserved(mark: Mark, parts: Sequence[str]) -> None:
-    """Refuses the names of tables that Tidegate keeps beside others. Raises ConfigError."""
     if RESERVED in parts[-1].lower():
         raise mark.error(
             f"the name {parts[-1]!r} contains {RESERVED!r}, which is reserved for the tables that Tidegate keeps "

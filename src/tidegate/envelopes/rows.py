@@ -38,7 +38,6 @@ class Rows(RowEnvelope):
         return Schema(columns=tuple(each for each in columns if each in left.columns or each.name in self.keep))
 
     def events(self, rows: DataFrame, columns: Schema, schema: Schema) -> DataFrame:
-        """Every row as an event."""
         order = [column for name in self.sequence if (column := columns.find(name))]
         return operations.events(
             rows,

@@ -50,7 +50,6 @@ class Dbt:
 
     @property
     def label(self) -> str:
-        """The project and what is selected."""
         return f"dbt build of {self.project_dir}{f', {self.select}' if self.select else ''}"
 
     @property

@@ -91,7 +91,6 @@ def _reason(error: requests.RequestException) -> str:
 
 
 def _parsed(url: str) -> tuple[str, str] | None:
-    """Scheme and host; None for what is no URL of HTTP."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

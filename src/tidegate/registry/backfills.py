@@ -57,7 +57,6 @@ class Backfills:
             return _read(connection, number)
 
     def get(self, backfill_id: int) -> Backfill:
-        """One backfill as it stands."""
         with self._database.read() as connection:
             return _read(connection, backfill_id)
 

@@ -47,7 +47,6 @@ class Database:
             event.listen(self._engine, "connect", _forbid_writes)
 
     def close(self) -> None:
-        """Ends every connection."""
         self._engine.dispose()
 
     @contextmanager

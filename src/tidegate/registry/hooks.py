@@ -60,7 +60,6 @@ def begin(connection: Connection, uid: str, hook_id: str, label: str) -> None:
 
 
 def succeeded(connection: Connection, uid: str, hook_id: str, load_id: str, now: datetime) -> None:
-    """The hook has run for that load."""
     facts = {"load_id": load_id, "done_ts": now, "failed_ts": None, "error": None}
     _change(connection, uid, hook_id, facts)
 

@@ -31,7 +31,6 @@ class KeptLog:
 
 
 def keep(connection: Connection, uid: str, run_id: str, log: KeptLog, now: datetime) -> None:
-    """The log of a run so far."""
     object_id = streams.lock(connection, uid)
     content = {"lines": list(log.lines), "left_out": log.left_out}
     row = upsert(connection, run_logs).values(object_id=object_id, run_id=run_id, begun_ts=now, **content)

@@ -29,7 +29,6 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """This process."""
     host = socket.gethostname()
     pid = os.getpid()
     return Owner(user=_user(), host=host, host_id=_host_id(host), pid=pid, process_start=_started(pid) or "")

@@ -248,7 +248,6 @@ def largest_reads(connection: Connection, uids: Sequence[str], since: datetime) 
 
 
 def reading(connection: Connection, uids: Sequence[str], since: datetime) -> dict[str, tuple[int, int, int, float]]:
-    """By stream what its good runs since then read: runs, rows, bytes, seconds."""
     totals = (func.count(), func.sum(runs.c.rows_read), func.sum(runs.c.bytes_read), func.sum(runs.c.seconds))
     query = (
         select(object_info.c.uid, *totals)

@@ -209,7 +209,6 @@ class Registry(RegistryReader):
             hooks.begin(connection, uid, hook_id, label)
 
     def hook_succeeded(self, uid: str, hook_id: str, load_id: str) -> None:
-        """The hook has run for that load."""
         with self._database.write() as connection:
             hooks.succeeded(connection, uid, hook_id, load_id, self._clock())
 
@@ -231,7 +230,6 @@ class Registry(RegistryReader):
             attention.pause(connection, uid, self._stamp(by))
 
     def resume(self, uid: str, by: str | None = None) -> None:
-        """Schedules run the stream again."""
         with self._database.write() as connection:
             attention.resume(connection, uid, self._stamp(by))
 

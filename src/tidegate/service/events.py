@@ -53,7 +53,6 @@ def teller(place: Place) -> Listener:
 
 
 def document_of(event: Event) -> dict[str, Any]:
-    """An event as it travels."""
     outcome = str(event.outcome.outcome) if event.outcome is not None else ""
     return {
         "stream": event.stream,

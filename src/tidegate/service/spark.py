@@ -42,7 +42,6 @@ class Spark:
 
     @property
     def connections(self) -> tuple[socket.socket, ...]:
-        """Of those who use it, or wait for it."""
         return (*self._users, *self._waiting)
 
     def ask(self, connection: socket.socket, request: Mapping[str, Any]) -> None:

@@ -363,7 +363,6 @@ class Bus:
 
     @property
     def connections(self) -> tuple[socket.socket, ...]:
-        """Of all of them."""
         return (*self.tellers, *self.followers)
 
     def forward(self, connection: socket.socket) -> bool:
@@ -406,7 +405,6 @@ class Kept:
 
     @property
     def pids(self) -> frozenset[int]:
-        """Of all of them."""
         return frozenset(self._ending if self._pid is None else {*self._ending, self._pid})
 
     def tick(self, now: float) -> None:

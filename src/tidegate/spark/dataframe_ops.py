@@ -116,7 +116,6 @@ def of_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def without_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The rows whose key is not among those of `keys`."""
     return rows.join(keys.selectExpr(*map(quote, key)), on=list(key), how="left_anti")
 
 

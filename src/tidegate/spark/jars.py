@@ -113,7 +113,6 @@ class Coordinate:
 
     @property
     def file_name(self) -> str:
-        """The name of its jar in the cache."""
         return f"{self.module}-{self.revision}.jar"
 
 

@@ -67,7 +67,6 @@ class LatestEventsSpec:
 
     @property
     def others(self) -> list[str]:
-        """The columns beside the key."""
         return [name for name in self.columns.names if name not in self.key]
 
     @property
@@ -123,7 +122,6 @@ class LatestEventsSpec:
         return self._fenced(newest, self._keys(gathered.where(self._late))) if late else newest
 
     def keys(self, gathered: DataFrame) -> DataFrame:
-        """Those that a usable event is of."""
         return self._keys(gathered.where(f"{_TOP} IS NOT NULL"))
 
     def by_column(self, events: DataFrame) -> DataFrame:

@@ -393,11 +393,9 @@ class SessionsOnDemand:
     make: Callable[[], Sessions]
 
     def load_session(self, *, small: bool = False) -> SparkSession:
-        """See `Sessions.load_session`."""
         return self.make().load_session(small=small)
 
     def release(self, session: SparkSession) -> None:
-        """See `Sessions.release`."""
         self.make().release(session)
 
 

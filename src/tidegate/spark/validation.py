@@ -56,7 +56,6 @@ class Condition:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that it needs."""
         return tuple(dict.fromkeys(name for names in self.good for name in names))
 
 
@@ -266,7 +265,6 @@ def broken_now(rows: DataFrame) -> dict[str, int]:
 
 
 def named(columns: Schema) -> list[str]:
-    """The select list of these columns."""
     return [quote(name) for name in columns.names]
 
 

@@ -71,11 +71,9 @@ class Lineage:
 
     @staticmethod
     def now() -> str:
-        """The time of an event."""
         return datetime.now(UTC).isoformat()
 
     def started(self, at: str) -> RunEvent:
-        """The START event."""
         output = self._output()
         return self._event(RunState.START, at, self._inputs(None), [output] if output else [], {})
 

@@ -65,7 +65,6 @@ class Observers:
 
     @property
     def asked(self) -> tuple[Observer, ...]:
-        """The observers."""
         return self.opened
 
     def close(self) -> None:

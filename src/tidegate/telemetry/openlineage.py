@@ -53,7 +53,6 @@ class Emitter:
         self._sender.start()
 
     def __call__(self, subject: Subject) -> Listener:
-        """The listener of one stream."""
         return StreamEvents(Lineage(subject, self._environ, self._places), self._put).tell
 
     def close(self) -> None:
@@ -100,7 +99,6 @@ class StreamEvents:
         self._published: list[LoadPlan] = []
 
     def tell(self, event: Event) -> None:
-        """One event at the start, one at the end."""
         match event.moment:
             case Moment.BEGUN:
                 now = self._lineage.now()

@@ -48,7 +48,6 @@ class Append(Writer):
         )
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for
-        """Every row as it is."""
         return Checked(frame=rows)
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:

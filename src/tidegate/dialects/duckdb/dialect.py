@@ -70,7 +70,6 @@ class Duckdb(Connectable):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:
             case Kind.INTEGER:
@@ -133,7 +132,6 @@ class Duckdb(Connectable):
         return column.type.kind is not Kind.TIMESTAMP or column.native != "TIMESTAMP_NS"
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"CAST({sql} AS VARCHAR)"
 
     def left(self, sql: str, length: int) -> str:
@@ -149,11 +147,9 @@ class Duckdb(Connectable):
         return f"CAST(CAST({sql} AS DOUBLE) + 0e0 AS VARCHAR)" if column.type.kind is Kind.FLOAT else None
 
     def digest(self, row: str) -> str:
-        """The md5 of a row's text."""
         return f"md5({row})"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST('0x' || substr({digest}, {1 + 8 * index}, 8) AS BIGINT)"
 
     def file(self, url: str) -> Path | None:
@@ -161,15 +157,9 @@ class Duckdb(Connectable):
         return file_of(url)
 
     def refuse_url(self, connection: Connection) -> None:
-        """One that names no file."""
         opened_file(connection, self.kind)
 
     def open(self, connection: Connection) -> DuckdbSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.duckdb.session import DuckdbSession  # noqa: PLC0415 - the driver is optional
 
         return DuckdbSession(self, connection)

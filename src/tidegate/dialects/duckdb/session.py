@@ -75,7 +75,6 @@ class DuckdbSession(PreSnapshotSession):
         self.rows("SET TimeZone = 'UTC'")
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement."""
         with self._border(), self._lock:
             return self._connection.execute(sql).fetchall()
 
@@ -150,7 +149,6 @@ class DuckdbSession(PreSnapshotSession):
         return max(1, min(MOST_ROW_BYTES, self.path.stat().st_size // rows))
 
     def estimate(self, relation: Relation, condition: str) -> int:
-        """The exact number: counting is quick."""
         ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
         return int(rows)
 
@@ -168,7 +166,6 @@ class DuckdbSession(PreSnapshotSession):
             raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the file, read-only as this connection is."""
         properties = {
             "driver": "org.duckdb.DuckDBDriver",
             "duckdb.read_only": "true",
@@ -179,7 +176,6 @@ class DuckdbSession(PreSnapshotSession):
         return Jdbc(url=f"jdbc:duckdb:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """The tables of the file."""
         rows = self.rows(
             f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {HERE} AND NOT internal AND NOT temporary "
             "ORDER BY 1, 2"
@@ -187,7 +183,6 @@ class DuckdbSession(PreSnapshotSession):
         return [(schema, table) for schema, table in rows]
 
     def views(self) -> list[tuple[str, str]]:
-        """The views of the file."""
         rows = self.rows(
             f"SELECT schema_name, view_name FROM duckdb_views() WHERE {HERE} AND NOT internal AND NOT temporary "
             "ORDER BY 1, 2"
@@ -195,7 +190,6 @@ class DuckdbSession(PreSnapshotSession):
         return [(schema, name) for schema, name in rows]
 
     def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The columns of every primary key in their order, by schema and table."""
         rows = self.rows(
             "SELECT schema_name, table_name, constraint_column_names FROM duckdb_constraints() "
             f"WHERE {HERE} AND constraint_type = 'PRIMARY KEY'"
@@ -203,7 +197,6 @@ class DuckdbSession(PreSnapshotSession):
         return {(schema, table): tuple(names) for schema, table, names in rows}
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         relation = self.dialect.relation(schema, table)
         found = self._mapped(relation, ColumnSelection())
         keys = self._keys(relation)
@@ -218,7 +211,6 @@ class DuckdbSession(PreSnapshotSession):
         )
 
     def close(self) -> None:
-        """Ends the connection, and lets writers in."""
         self._connection.close()
 
     def _sign(self) -> tuple[tuple[int, int, int], ...]:
@@ -305,7 +297,6 @@ class DuckdbSession(PreSnapshotSession):
         return not self.rows(f"SELECT 1 FROM duckdb_columns() WHERE {hidden}")
 
     def _keys(self, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
-        """Of every key: whether it is the primary one, and its columns in order."""
         rows = self.rows(
             "SELECT constraint_type = 'PRIMARY KEY', constraint_column_names FROM duckdb_constraints() "
             f"WHERE {self._named(relation)} AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') ORDER BY constraint_index"

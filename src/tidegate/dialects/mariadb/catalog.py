@@ -172,7 +172,6 @@ def clocked(session: CatalogSession, relation: Relation) -> dict[str, str]:
 
 
 def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The columns of every primary key in their order, by schema and table."""
     rows = session.outside_rows(
         "SELECT table_schema, table_name, column_name FROM information_schema.statistics "
         f"WHERE index_name = 'PRIMARY' AND table_schema NOT IN ({SYSTEM}) ORDER BY 1, 2, seq_in_index"

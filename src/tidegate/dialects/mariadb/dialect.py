@@ -165,11 +165,9 @@ class Mariadb(Connectable):
         return charset in UNICODE
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"CAST({sql} AS CHAR)"
 
     def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
         return f"CONCAT({', '.join(texts)})"
 
     def left(self, sql: str, length: int) -> str:
@@ -189,24 +187,16 @@ class Mariadb(Connectable):
         return f"COALESCE(MD5({row}), {self._failure('a row is longer than max_allowed_packet', 'RAND()')})"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST(CONV(SUBSTR({digest}, {1 + 8 * index}, 8), 16, 10) AS SIGNED)"
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def in_the_clear(self, connection: Connection) -> str | None:
-        """Where the URL says so."""
         found = address_of(connection)
         return warning(connection.name, found.mode or "", [found.host])
 
     def open(self, connection: Connection) -> MariadbSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.mariadb.session import MariadbSession  # noqa: PLC0415 - the driver is optional
 
         return MariadbSession(self, connection)

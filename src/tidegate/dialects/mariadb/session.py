@@ -69,7 +69,6 @@ class MariadbSession(PreSnapshotSession):
 
     @property
     def thread(self) -> int:
-        """The number of this connection at the server."""
         return int(self._thread)
 
     def rows(self, sql: str) -> list[Row]:
@@ -86,7 +85,6 @@ class MariadbSession(PreSnapshotSession):
             return [tuple(map(_decoded, row)) for row in cursor.fetchall()]
 
     def describe(self, sql: str) -> list[Native]:
-        """The columns of a statement, each with its own character set."""
         with translated_errors(self.name, self.account), self._lock, self._connection.cursor() as cursor:
             cursor.execute("SET character_set_results = NULL")
             try:
@@ -108,17 +106,14 @@ class MariadbSession(PreSnapshotSession):
                 cursor.execute("SET character_set_results = utf8mb4")
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, with their exact types."""
         return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
-        """See `_mariadb_edges`."""
         return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """See `_mariadb_edges`."""
         return edges.safe_sequence_bound(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
@@ -132,7 +127,6 @@ class MariadbSession(PreSnapshotSession):
         self._held = relation
 
     def held_at(self) -> datetime:
-        """The second in which the snapshot was taken."""
         return self._held_at.replace(tzinfo=UTC)
 
     def identity(self, relation: Relation) -> str:
@@ -148,11 +142,9 @@ class MariadbSession(PreSnapshotSession):
         return catalog.unique_sets(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
-        """The server's average."""
         return catalog.row_bytes(self, relation)
 
     def estimate(self, relation: Relation, condition: str) -> int:
-        """What the optimizer expects."""
         whole = catalog.table_rows(self, relation) if condition == "1 = 1" else None
         if whole is not None:
             return whole
@@ -176,27 +168,21 @@ class MariadbSession(PreSnapshotSession):
         self._answers.confirm(self.outside_rows, self.name, self._held)
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same server with the same settings."""
         return self.address.jdbc(SETTINGS)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """Tables outside the system's schemas."""
         return catalog.list_tables(self)
 
     def views(self) -> Sequence[tuple[str, str]]:
-        """Those that the user may see."""
         return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """Those that the catalog tells."""
         return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
     def close(self) -> None:
-        """Ends the connection, and with it the snapshot."""
         if self._connection.open:
             self._connection.close()
 

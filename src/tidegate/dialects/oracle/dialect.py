@@ -156,11 +156,9 @@ class Oracle(Connectable, PrintsFingerprint):
                 return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"to_char({sql}, 'TM9')"
 
     def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
         return f"mod({sql}, {divisor})"
 
     def digest(self, row: str) -> str:
@@ -168,7 +166,6 @@ class Oracle(Connectable, PrintsFingerprint):
         return f"lower(rawtohex(standard_hash(convert({row}, 'AL32UTF8'), 'MD5')))"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(upper(substr({digest}, {1 + 8 * index}, 8)), 'XXXXXXXX')"
 
     def named(self, subquery: str, name: str) -> str:
@@ -176,7 +173,6 @@ class Oracle(Connectable, PrintsFingerprint):
         return f"({subquery}) {name}"
 
     def limited(self, columns: str, rest: str, rows: int, *, distinct: bool = False) -> str:
-        """By FETCH FIRST."""
         return f"SELECT {'DISTINCT ' if distinct else ''}{columns} {rest} FETCH FIRST {rows} ROWS ONLY"
 
     def every(self, columns: Sequence[str]) -> str:
@@ -184,26 +180,18 @@ class Oracle(Connectable, PrintsFingerprint):
         return ", ".join(columns)
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def in_the_clear(self, connection: Connection) -> str | None:
-        """Where the URL says so."""
         found = address_of(connection)
         return warning(connection.name, found.mode, [found.host])
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        """By Debezium's connector."""
         from tidegate.dialects.oracle import debezium  # noqa: PLC0415 - few streams have a connector
 
         return debezium.captured(address_of(connection))
 
     def open(self, connection: Connection) -> OracleSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.oracle.session import OracleSession  # noqa: PLC0415 - the driver is an extra
 
         return OracleSession(self, connection)

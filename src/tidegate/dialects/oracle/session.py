@@ -61,7 +61,6 @@ class OracleSession(PreSnapshotSession):
 
     @property
     def user(self) -> str:
-        """The user, as a statement holds it."""
         return self.address.user.upper()
 
     def rows(self, sql: str) -> list[Row]:
@@ -69,27 +68,22 @@ class OracleSession(PreSnapshotSession):
         return self._ask(self._main if self._snapshot is None else self._snapshot, sql)
 
     def ask(self, sql: str) -> list[Row]:
-        """The rows of a statement that sees what is committed now."""
         return self._ask(self._main, sql)
 
     def describe(self, sql: str) -> list[tuple[str, Native]]:
-        """The columns of a statement."""
         with translated_errors(self.name, self.user), self._lock, self._main.cursor() as cursor:
             cursor.execute(sql)
             return [(info.name, Native.of(info)) for info in cursor.description or ()]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, with their exact types."""
         return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
-        """See `safe_bounds`."""
         return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """See `safe_bounds`."""
         return edges.safe_sequence_bound(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
@@ -119,7 +113,6 @@ class OracleSession(PreSnapshotSession):
         return self._change_number()
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """From the keys over columns that are not NULL."""
         return catalog.unique_sets(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
@@ -138,7 +131,6 @@ class OracleSession(PreSnapshotSession):
         """Nothing to ask: every statement reads at the same number."""
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same moment."""
         if self._snapshot is None:
             raise InternalError("rows were requested before the snapshot was taken")
         quoted = (sql.replace("'", "''") for sql in SETTINGS)
@@ -146,23 +138,18 @@ class OracleSession(PreSnapshotSession):
         return self.address.jdbc(f"BEGIN {settings} {self._reads_at()} END;")
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """Tables outside the system's schemas."""
         return catalog.list_tables(self)
 
     def views(self) -> Sequence[tuple[str, str]]:
-        """Those that the user may see."""
         return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """Those that the dictionary tells."""
         return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
     def close(self) -> None:
-        """Ends both connections, and with them the snapshot."""
         for connection in (self._snapshot, self._main):
             if connection is not None:
                 with translated_errors(self.name, self.user):

@@ -93,6 +93,5 @@ def encrypted(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_the_clear(connection: Connection) -> str | None:
-    """See `Dialect`."""
     options = encrypted(options_of(connection))
     return tls.warning(connection.name, options.get("sslmode", ""), hosts(options))

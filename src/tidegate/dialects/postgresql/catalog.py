@@ -155,7 +155,6 @@ def replaced(session: DescribingSession) -> tuple[str, ...]:
 
 
 def pages(session: DescribingSession, relation: Relation) -> int:
-    """Pages of the heap."""
     oid = oid_of(session, relation)
     ((found,),) = session.rows(f"SELECT pg_relation_size({oid}) / current_setting('block_size')::bigint")
     return int(found)
@@ -209,7 +208,6 @@ class UniqueIndex:
 
 
 def unique_indexes(session: DescribingSession, relation: Relation) -> tuple[UniqueIndex, ...]:
-    """Those of a table."""
     if not relation.parts:
         return ()
     rows = session.rows(
@@ -327,7 +325,6 @@ def _set_to_now(body: str, arguments: str) -> list[str]:
 
 
 def primary_keys(session: DescribingSession) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
         "SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "
         "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace "

@@ -59,7 +59,6 @@ class Postgresql(Connectable):
     )
 
     def string(self, text: str) -> str:
-        """A text literal that no setting reads differently."""
         quoted = super().string(text)
         return f" E{quoted}".replace("\\", "\\\\") if "\\" in text else quoted
 
@@ -87,7 +86,6 @@ class Postgresql(Connectable):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:
             case Kind.INTEGER:
@@ -169,7 +167,6 @@ class Postgresql(Connectable):
         return f"{sql} IN ({listed})" if listed else "1 = 0"
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"({sql})::text"
 
     def left(self, sql: str, length: int) -> str:
@@ -200,7 +197,6 @@ class Postgresql(Connectable):
         return f"md5(convert_to({row}, 'UTF8'))"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"('x' || substr({digest}, {1 + 8 * index}, 8))::bit(32)::bigint"
 
     def packed(self, digest: str) -> str:
@@ -220,7 +216,6 @@ class Postgresql(Connectable):
         return f"date_trunc('{UNITS[characters]}', {utc})", TIMESTAMP
 
     def open(self, connection: Connection) -> PostgresqlSession:
-        """Connects."""
         from tidegate.dialects.postgresql.session import PostgresqlSession  # noqa: PLC0415 - the driver takes 0.2 s
 
         return PostgresqlSession(self, connection)
@@ -246,7 +241,6 @@ class Postgresql(Connectable):
         return address.in_the_clear(connection)
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        """By Debezium's connector for PostgreSQL."""
         from tidegate.dialects.postgresql import debezium  # noqa: PLC0415 - few streams have a connector
         from tidegate.dialects.postgresql.address import options_of  # noqa: PLC0415 - as above
 

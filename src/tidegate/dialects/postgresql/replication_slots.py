@@ -119,7 +119,6 @@ def check_server(session: PostgresqlSession) -> None:
 
 
 def find(session: PostgresqlSession, name: str) -> Slot | None:
-    """The slot of that name in this database."""
     return next((slot for slot in every(session) if slot.name == name), None)
 
 
@@ -219,7 +218,6 @@ class Counted(NamedTuple):
 
 
 def count(session: PostgresqlSession, name: str, publication: str, ask: SlotRange) -> Counted:
-    """What a range of the slot has."""
     begins, *changes, truncated = b"BIUDT"
     given = _peek(session, name, publication, ask.upto, ask.most)
     if ask.after is not None:
@@ -296,7 +294,6 @@ def identified(session: PostgresqlSession, relation: Relation) -> Identified:
 
 
 def check_name(name: str) -> None:
-    """Raises ConfigError for what no slot can be called."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"slot: {name!r} is not a valid replication slot name",

@@ -35,7 +35,6 @@ class Statements:
 
     @property
     def own(self) -> Schema:
-        """The columns as the database has them."""
         return casting.own(self.schema, self.casts)
 
     def column(self, name: str) -> Column:
@@ -233,7 +232,6 @@ class Statements:
         return f"{self.spread(key, spread.among).text} IN ({names})"
 
     def partition(self, grouping: Grouping, bucket: str | None) -> Slice:
-        """The partition that a bucket of `bucket(grouping)` lies in."""
         column = self.column(grouping.column) if grouping.column else None
         return grouping.part(grouping.coarse(bucket), column)
 
@@ -299,7 +297,6 @@ class Statements:
         return self.column(name).type.kind in self.dialect.ordered
 
     def _texts(self, names: Sequence[str]) -> list[str]:
-        """The columns as canonical texts."""
         return [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in names]
 
     def _inside(self, part: Partition) -> str:

@@ -23,7 +23,6 @@ STEP = timedelta(minutes=15)
 
 
 def must_be_time(column: str, kind: Type) -> None:
-    """Raises ConfigError for a column that no watermark can follow."""
     if kind.kind not in TIMES:
         raise ConfigError(
             f"column {column!r} is {kind}, and a watermark needs a date or a timestamp",

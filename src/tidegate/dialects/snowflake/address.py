@@ -85,7 +85,6 @@ class Address:
 
     @property
     def where(self) -> str:
-        """The host, for people."""
         return f"{self.host}:{self.port}" if self.port else self.host
 
     def arguments(self) -> dict[str, Any]:

@@ -46,7 +46,6 @@ class Snowflake(Connectable, PrintsFingerprint):
         return doubled(text.replace("\\", "\\\\"), "'")
 
     def literal(self, kind: Type, text: str) -> str:
-        """The value of a canonical text."""
         match kind.kind:
             case Kind.INTEGER | Kind.DECIMAL:
                 return text
@@ -62,7 +61,6 @@ class Snowflake(Connectable, PrintsFingerprint):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         match column.type.kind:
             case Kind.INTEGER:
                 return self._whole(sql, f"to_varchar({sql})", column)
@@ -120,35 +118,24 @@ class Snowflake(Connectable, PrintsFingerprint):
         return f"{sql} > {self.literal(column.type, text)}" if cut else "1 = 1"
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"to_varchar({sql})"
 
     def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
         return f"left({sql}, {length})"
 
     def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
         return f"mod({sql}, {divisor})"
 
     def digest(self, row: str) -> str:
-        """The md5 of a row's text in lower hex; every text is UTF-8."""
         return f"md5({row})"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(substr({digest}, {1 + 8 * index}, 8), 'XXXXXXXX')"
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def open(self, connection: Connection) -> SnowflakeSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.snowflake.session import SnowflakeSession  # noqa: PLC0415 - the driver is an extra
 
         return SnowflakeSession(self, connection)

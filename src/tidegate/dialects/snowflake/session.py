@@ -90,7 +90,6 @@ class SnowflakeSession(PreSnapshotSession):
         return found
 
     def ask(self, sql: str) -> list[Row]:
-        """The rows of a statement that is not asked again."""
         return self._asked(sql)[0]
 
     def execute(self, sql: str, *, seconds: float) -> None:
@@ -99,7 +98,6 @@ class SnowflakeSession(PreSnapshotSession):
         self.ask(sql)
 
     def describe(self, sql: str) -> list[tuple[str, Native]]:
-        """Name and type of the columns of a statement, which is not run."""
         with translated_errors(self.name, self.address.where), self._connection.cursor() as cursor:
             return [
                 (
@@ -204,7 +202,6 @@ class SnowflakeSession(PreSnapshotSession):
         return max(ROW_BYTES, known.size // known.rows) if known is not None and known.rows else ROW_BYTES
 
     def estimate(self, relation: Relation, condition: str) -> int:
-        """The exact number."""
         ((rows,),) = self.ask(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
         return int(rows)
 
@@ -219,15 +216,12 @@ class SnowflakeSession(PreSnapshotSession):
         self._answers.confirm(self.ask, self.name, self._held, FEWER)
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same account, as the same user."""
         return self.address.jdbc()
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """The tables of the database."""
         return self._list_tables()
 
     def views(self) -> Sequence[tuple[str, str]]:
-        """Those of the database."""
         return self._list_tables(views=True)
 
     def facts(self, schema: str, table: str) -> TableFacts:
@@ -248,7 +242,6 @@ class SnowflakeSession(PreSnapshotSession):
         )
 
     def close(self) -> None:
-        """Ends the connection."""
         with translated_errors(self.name, self.address.where):
             self._connection.close()
 
@@ -327,7 +320,6 @@ class SnowflakeSession(PreSnapshotSession):
         )
 
     def _list_tables(self, *, views: bool = False) -> list[tuple[str, str]]:
-        """The tables of the database, or its views."""
         rows = self.ask(
             f"SELECT table_schema, table_name FROM {self._tables()} WHERE table_schema <> 'INFORMATION_SCHEMA' "
             f"AND table_type {'LIKE' if views else 'NOT LIKE'} '%VIEW' ORDER BY 1, 2"

@@ -45,7 +45,6 @@ class Sqlite(Connectable):
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT, Kind.UUID})
 
     def literal(self, kind: Type, text: str) -> str:
-        """The value of a canonical text, comparable with `comparable`."""
         match kind.kind:
             case Kind.INTEGER:
                 return str(int(text))
@@ -55,7 +54,6 @@ class Sqlite(Connectable):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:
             case Kind.INTEGER:
@@ -120,7 +118,6 @@ class Sqlite(Connectable):
         return column.type.kind in ONE_FORM and not column.as_text
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"CAST({sql} AS TEXT)"
 
     def own_text(self, sql: str, column: Column) -> str | None:
@@ -140,11 +137,9 @@ class Sqlite(Connectable):
         return file_of(url)
 
     def refuse_url(self, connection: Connection) -> None:
-        """One that names no file."""
         opened_file(connection, self.kind)
 
     def open(self, connection: Connection) -> SqliteSession:
-        """Connects."""
         from tidegate.dialects.sqlite.session import SqliteSession  # noqa: PLC0415 - only where a session is asked for
 
         return SqliteSession(self, connection)

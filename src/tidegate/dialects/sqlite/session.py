@@ -76,7 +76,6 @@ class SqliteSession(PreSnapshotSession):
         self._file = self.path.stat().st_ino
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement."""
         with self._border(), self._lock:
             return self._connection.execute(sql).fetchall()
 
@@ -188,26 +187,22 @@ class SqliteSession(PreSnapshotSession):
             raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the file, read-only."""
         milliseconds = str(int(BUSY.total_seconds() * 1000))
         properties = {"driver": "org.sqlite.JDBC", "open_mode": "1", "busy_timeout": milliseconds}
         return Jdbc(url=f"jdbc:sqlite:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """The tables of the file."""
         rows = self.rows(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
         )
         return [("main", name) for (name,) in rows]
 
     def views(self) -> list[tuple[str, str]]:
-        """The views of the file."""
         return [
             ("main", name) for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY 1")
         ]
 
     def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The columns of every primary key in their order, by schema and table."""
         rows = self.rows(
             "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c "
             "WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
@@ -218,7 +213,6 @@ class SqliteSession(PreSnapshotSession):
         return found
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         relation = self.dialect.relation(schema, table)
         found = self._mapped(relation, ColumnSelection())
         keys = sorted((row[5], row[1]) for row in self._info(relation.parts) if row[5])
@@ -236,7 +230,6 @@ class SqliteSession(PreSnapshotSession):
         )
 
     def close(self) -> None:
-        """Ends the connection."""
         self._connection.close()
 
     def _alone(self, sql: str, wait: timedelta = timedelta(seconds=1)) -> Row | None:

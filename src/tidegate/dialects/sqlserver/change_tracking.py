@@ -67,7 +67,6 @@ class Change(NamedTuple):
 
 
 def tracked(session: SqlServerSession, relation: Relation) -> Tracked:
-    """Whether changes of the table are tracked."""
     asked = TRACKED.format(object=object_id(relation), table=unicode(relation.sql))
     ((database, table, allowed),) = session.ask(asked)
     return Tracked(database=bool(database), table=bool(table), allowed=bool(allowed))
@@ -102,7 +101,6 @@ def limited(session: SqlServerSession, relation: Relation, span: Span, most: int
 def changes(
     session: SqlServerSession, relation: Relation, columns: Schema, key: Sequence[str], span: Span
 ) -> Iterator[Change]:
-    """The rows that changed."""
     quote = session.dialect.quote
     first, *_ = key
     own = [f"{'c' if column.name in key else 't'}.{quote(column.name)}" for column in columns]

@@ -97,7 +97,6 @@ class SqlServer(Connectable, PrintsFingerprint):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         match column.type.kind:
             case Kind.INTEGER:
                 return f"CAST({self._number(sql, column)} AS varchar(20))"
@@ -185,7 +184,6 @@ class SqlServer(Connectable, PrintsFingerprint):
                 return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"CAST({sql} AS varchar(41))"
 
     def concat(self, texts: Sequence[str]) -> str:
@@ -194,7 +192,6 @@ class SqlServer(Connectable, PrintsFingerprint):
         return " + ".join([f"CAST({first} AS varchar(max))", *rest])
 
     def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
         return f"left({sql}, {length})"
 
     def descending(self, sql: str) -> str:
@@ -202,7 +199,6 @@ class SqlServer(Connectable, PrintsFingerprint):
         return f"{sql} DESC"
 
     def limited(self, columns: str, rest: str, rows: int, *, distinct: bool = False) -> str:
-        """By TOP."""
         return f"SELECT {'DISTINCT ' if distinct else ''}TOP ({rows}) {columns} {rest}"
 
     def is_among(self, values: Sequence[str], rest: str) -> str:
@@ -217,35 +213,25 @@ class SqlServer(Connectable, PrintsFingerprint):
         return f"{text} + {LAST}", lambda value: f"left({value}, len({value}) - 1)"
 
     def digest(self, row: str) -> str:
-        """The md5 of a row's text in lower hex."""
         return f"lower(convert(varchar(32), hashbytes('MD5', {row}), 2))"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         part = f"substring({digest}, {1 + 8 * index}, 8)"
         return f"CAST(0x00000000 + convert(varbinary(4), {part}, 2) AS bigint)"
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def in_the_clear(self, connection: Connection) -> str | None:
-        """Where the URL says so."""
         found = address_of(connection)
         return warning(connection.name, found.mode, [found.host])
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        """By Debezium's connector."""
         from tidegate.dialects.sqlserver import debezium  # noqa: PLC0415 - few streams have a connector
 
         return debezium.captured(address_of(connection))
 
     def open(self, connection: Connection) -> SqlServerSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.sqlserver.session import SqlServerSession  # noqa: PLC0415 - the driver is an extra
 
         return SqlServerSession(self, connection)

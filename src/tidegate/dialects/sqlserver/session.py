@@ -98,18 +98,15 @@ class SqlServerSession(PreSnapshotSession):
                 yield from map(tuple, found)
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, with their exact types."""
         return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
-        """See `safe_bounds`."""
         del relation  # every session of the server may be about to write it
         return edges.safe_time_bound(self, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """See `safe_bounds`."""
         return edges.safe_sequence_bound(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
@@ -135,7 +132,6 @@ class SqlServerSession(PreSnapshotSession):
         return catalog.unique_sets(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
-        """The table's average."""
         return catalog.row_bytes(self, relation)
 
     def estimate(self, relation: Relation, condition: str) -> int:
@@ -161,27 +157,21 @@ class SqlServerSession(PreSnapshotSession):
         self._answers.confirm(self.ask, self.name, self._held)
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same database with the same settings: each statement in a snapshot of its own."""
         return self.address.jdbc(SETTINGS)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """Tables that the user may see."""
         return catalog.list_tables(self)
 
     def views(self) -> Sequence[tuple[str, str]]:
-        """Those that the user may see."""
         return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """Those that the catalog tells."""
         return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
     def close(self) -> None:
-        """Ends the connection, and with it the snapshot."""
         self._connection.close()
 
     def _take_snapshot(self, relation: Relation) -> None:

@@ -45,7 +45,6 @@ class Address:
 
     @property
     def where(self) -> str:
-        """Host and port, for people."""
         return f"{self.host}:{self.port}"
 
     @property

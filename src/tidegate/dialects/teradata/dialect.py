@@ -44,7 +44,6 @@ class Teradata(Connectable, PrintsFingerprint):
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
 
     def literal(self, kind: Type, text: str) -> str:
-        """The value of a canonical text."""
         match kind.kind:
             case Kind.INTEGER | Kind.DECIMAL:
                 return text
@@ -58,7 +57,6 @@ class Teradata(Connectable, PrintsFingerprint):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL."""
         match column.type.kind:
             case Kind.INTEGER:
                 return f"trim(CAST(CAST({sql} AS bigint) AS varchar(20)))"
@@ -111,7 +109,6 @@ class Teradata(Connectable, PrintsFingerprint):
                 return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"to_char({sql}, 'TM9')"
 
     def escaped(self, text: str, column: Column) -> str:
@@ -125,7 +122,6 @@ class Teradata(Connectable, PrintsFingerprint):
         return f"oreplace({sql}, '{old}', '{new}')"
 
     def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
         return f"({sql} MOD {divisor})"
 
     def digest(self, row: str) -> str:
@@ -133,7 +129,6 @@ class Teradata(Connectable, PrintsFingerprint):
         return f"lower(hash_md5(TransUnicodeToUTF8({row})))"
 
     def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(upper(substr({digest}, {1 + 8 * index}, 8)), 'XXXXXXXX')"
 
     def limited(self, columns: str, rest: str, rows: int, *, distinct: bool = False) -> str:
@@ -154,24 +149,16 @@ class Teradata(Connectable, PrintsFingerprint):
         return f"{before} * {count} / CAST(count(*) OVER () AS bigint)"
 
     def by_characters(self, text: str) -> tuple[str, Callable[[str], str]]:
-        """With a character at its end."""
         return f"{text} || {LAST}", lambda value: f"substr({value}, 1, character_length({value}) - 1)"
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def in_the_clear(self, connection: Connection) -> str | None:
-        """Where the URL says so."""
         found = address_of(connection)
         return warning(connection.name, found.mode or "", [found.host])
 
     def open(self, connection: Connection) -> TeradataSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.teradata.session import TeradataSession  # noqa: PLC0415 - the driver is an extra
 
         return TeradataSession(self, connection)

@@ -104,7 +104,6 @@ class TeradataSession(PreSnapshotSession):
             return [tuple(map(_whole, row)) for row in cursor.fetchall()] if cursor.description else []
 
     def describe(self, sql: str) -> list[tuple[str, bool]]:
-        """Name of each column of a statement, and whether it may be NULL."""
         with translated_errors(self.name, self.address.user), self._lock, self._connection.cursor() as cursor:
             cursor.execute(sql)
             return [(str(column[0]), column[6] is not False) for column in cursor.description or ()]
@@ -176,7 +175,6 @@ class TeradataSession(PreSnapshotSession):
         return f"teradata:{self.where}/{table}{f'/{rows[0][0]}' if rows else ''}"
 
     def schema_of(self, relation: Relation) -> str | None:
-        """The database of the connection, where it has the table."""
         rows = self.ask(f"SELECT t.DatabaseName FROM DBC.TablesVX AS t WHERE {self._named(relation, 't')}")
         return str(rows[0][0]).rstrip() if rows else None
 
@@ -185,12 +183,10 @@ class TeradataSession(PreSnapshotSession):
         return None
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """The columns of each unique index that holds no NULL."""
         found = self._indexes(relation)
         return tuple(frozenset(names) for _, unique, names in found if unique)
 
     def row_bytes(self, relation: Relation) -> int:
-        """A guess."""
         del relation
         return ROW_BYTES
 
@@ -209,7 +205,6 @@ class TeradataSession(PreSnapshotSession):
             self._answers.confirm(self.ask, self.name, self._held, FEWER)
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same server, as the same user."""
         return self.address.jdbc(SETTINGS)
 
     def list_tables(self) -> list[tuple[str, str]]:
@@ -221,7 +216,6 @@ class TeradataSession(PreSnapshotSession):
         return self._listed("'V'")
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         relation = self.dialect.relation(schema, table)
         found = self._mapped(relation, ColumnSelection())
         indexes = self._indexes(relation)
@@ -237,7 +231,6 @@ class TeradataSession(PreSnapshotSession):
         )
 
     def close(self) -> None:
-        """Ends the connection."""
         with translated_errors(self.name, self.address.user):
             self._connection.close()
 

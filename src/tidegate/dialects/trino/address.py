@@ -41,7 +41,6 @@ class Address:
 
     @property
     def where(self) -> str:
-        """Host and port, for people."""
         return f"{self.host}:{self.port}"
 
     def jdbc(self) -> Jdbc:

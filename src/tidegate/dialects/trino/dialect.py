@@ -67,7 +67,6 @@ class Trino(Connectable):
                 raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
-        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:
             case Kind.INTEGER | Kind.UUID:
@@ -135,7 +134,6 @@ class Trino(Connectable):
         return f"{sql} > {self.literal(column.type, text)}" if cut else "1 = 1"
 
     def as_text(self, sql: str) -> str:
-        """A number as text."""
         return f"CAST({sql} AS varchar)"
 
     def concat(self, texts: Sequence[str]) -> str:
@@ -149,7 +147,6 @@ class Trino(Connectable):
         return self.concat([f"transform(ARRAY[0], piece -> {piece})[1]" for piece in pieces])
 
     def digest(self, row: str) -> str:
-        """The md5 of a row's text in lower hex."""
         return f"lower(to_hex(md5(to_utf8({row}))))"
 
     def quarter(self, digest: str, index: int) -> str:
@@ -157,7 +154,6 @@ class Trino(Connectable):
         return f"CAST(from_base(substr({digest}, {1 + 8 * index}, 8), 16) AS decimal(10,0))"
 
     def refuse_url(self, connection: Connection) -> None:
-        """See `address.py`."""
         address_of(connection)
 
     def in_the_clear(self, connection: Connection) -> str | None:
@@ -170,11 +166,6 @@ class Trino(Connectable):
         return f"connection {connection.name!r}: others on the network may read and change what is sent; use ?ssl=true"
 
     def open(self, connection: Connection) -> TrinoSession:
-        """Connects.
-
-        Raises:
-            EnvironmentMissing: the driver is not installed.
-        """
         from tidegate.dialects.trino.session import TrinoSession  # noqa: PLC0415 - the driver is an extra
 
         return TrinoSession(self, connection)

@@ -62,7 +62,6 @@ class TrinoSession(PreSnapshotSession):
         return found
 
     def ask(self, sql: str) -> list[Row]:
-        """The rows of a statement that is not asked again."""
         with translated_errors(self.name, self.address.where):
             cursor = self._connection.cursor()
             try:
@@ -77,7 +76,6 @@ class TrinoSession(PreSnapshotSession):
         self.ask(sql)
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
-        """Name and type of the columns of a statement."""
         with translated_errors(self.name, self.address.where):
             cursor = self._connection.cursor()
             try:
@@ -148,12 +146,10 @@ class TrinoSession(PreSnapshotSession):
         return None
 
     def row_bytes(self, relation: Relation) -> int:
-        """A guess."""
         del relation
         return ROW_BYTES
 
     def estimate(self, relation: Relation, condition: str) -> int:
-        """The exact number."""
         ((rows,),) = self.ask(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
         return int(rows)
 
@@ -172,11 +168,9 @@ class TrinoSession(PreSnapshotSession):
         self._answers.confirm(self.ask, self.name, self._held, FEWER)
 
     def jdbc(self) -> Jdbc:
-        """Connects Spark to the same server, as the same user."""
         return self.address.jdbc()
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """The tables of the catalog."""
         rows = self.ask(
             f"SELECT table_schema, table_name FROM {self._schema_of_columns()}.tables "
             "WHERE table_schema <> 'information_schema' AND table_type = 'BASE TABLE' ORDER BY 1, 2"
@@ -199,7 +193,6 @@ class TrinoSession(PreSnapshotSession):
         )
 
     def close(self) -> None:
-        """Ends the connection."""
         with translated_errors(self.name, self.address.where):
             self._connection.close()
 

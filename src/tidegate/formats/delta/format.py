@@ -102,36 +102,29 @@ class Delta(Format):
 
     @property
     def root(self) -> str:
-        """The warehouse."""
         return self.warehouse
 
     def placing(self, locations: Mapping[Target, str]) -> Delta:
-        """The same lake, in which these tables lie elsewhere."""
         return replace(self, locations=locations)
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Its own."""
         return self
 
     @property
     def inspection(self) -> TableInspection:
-        """Its own."""
         return self
 
     @property
     def ledger(self) -> Ledger:
-        """Its own."""
         return self
 
     @property
     def time_travel(self) -> TimeTravel:
-        """Its own."""
         return self
 
     @property
     def change_feed(self) -> ChangeFeed:
-        """Its own."""
         return self
 
     def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
@@ -172,7 +165,6 @@ class Delta(Format):
         return log is None or table.may_hold(log.snapshot(), bound)
 
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
-        """Why no table of these columns can have that layout; of any columns if none are given."""
         return ddl.layout_problems(layout, columns)
 
     def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:
@@ -203,7 +195,6 @@ class Delta(Format):
         return {**READING, **({LOG_STORE: CONDITIONAL} if self._on_s3 else {})}
 
     def jars(self) -> tuple[str, ...]:
-        """Maven coordinates."""
         return (*self._reading_jars(), *((jars.DELTA_LOG_STORE,) if self._on_s3 else ()))
 
     @property
@@ -270,7 +261,6 @@ class Delta(Format):
         return history.between(self._need_log(target), after, upto)
 
     def enabling_statement(self, target: Target) -> str | None:
-        """The statement that enables the change data feed; None where it is enabled."""
         return history.enabling_statement(self._need_log(target), self._location(target))
 
     def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
@@ -293,7 +283,6 @@ class Delta(Format):
         """Nothing: Delta has no branches."""
 
     def facts(self, target: Target) -> TableFacts | None:
-        """Layout and size, from the log."""
         log = self._log(target)
         return None if log is None else table.facts(log.snapshot())
 
@@ -305,7 +294,6 @@ class Delta(Format):
         return None if log is None else readback.rows(log, names)
 
     def damaged(self, target: Target, said: str) -> str | None:
-        """See `TableInspection`."""
         log = self._log(target)
         if log is None:
             return None
@@ -313,7 +301,6 @@ class Delta(Format):
         return damaged(self._location(target), files, log.store, said)
 
     def snippets(self, target: Target) -> Snippets:
-        """How others read the table."""
         return snippets(target, self._location(target), READING, self._reading_jars())
 
     def address(self, target: Target) -> TableAddress:
@@ -334,7 +321,6 @@ class Delta(Format):
         return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
 
     def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str | None:
-        """Why the table is not partitioned like that; None where it is."""
         log = self._log(target) if partition_by else None
         return None if log is None else maintenance.layout_differs(log.snapshot(), partition_by)
 
@@ -354,12 +340,10 @@ class Delta(Format):
         return keeper.do(step)
 
     def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
-        """The versions whose commits the log keeps, oldest first."""
         log = self._log(target)
         return () if log is None else tuple(_restorable(log, self._location(target), uid))
 
     def rollback(self, session: SparkSession, target: Target, version: str) -> None:
-        """Makes that version the visible one by RESTORE."""
         _restore(session, target, self._location(target), version)
 
     def usage(self, target: Target) -> Usage | None:

@@ -55,7 +55,6 @@ class Commit:
         return next(self.of("commitInfo"), {})
 
     def of(self, kind: str) -> Iterator[Mapping[str, Any]]:
-        """The actions of a kind."""
         return (action[kind] for action in self.actions if action.get(kind) is not None)
 
     @property
@@ -118,11 +117,9 @@ class Log:
 
     @property
     def version(self) -> int:
-        """The newest version."""
         return max(int(name[:20]) for name in self.names if _COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name))
 
     def commit(self, version: int) -> Commit | None:
-        """The commit that made the version; None if the log does not keep it any more."""
         name = f"{version:020}.json"
         if name not in self.names:
             return None

@@ -123,7 +123,6 @@ def _age(log: Log, version: int, now: datetime) -> timedelta | None:
 
 
 def made_at(info: Mapping[str, Any]) -> datetime:
-    """When a commit was made, in its own words."""
     return datetime.fromtimestamp(int(info.get("inCommitTimestamp") or info.get("timestamp") or 0) / 1000, UTC)
 
 

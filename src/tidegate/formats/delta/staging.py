@@ -82,12 +82,10 @@ class DeltaStaging(Staging):
             self._set(small_settings(self.plan, snapshot.rows))
 
     def append(self, rows: DataFrame) -> None:
-        """Adds the rows."""
         with self._committing("writing to"):
             self._writer(self._storable(rows)).mode("append").save(self.location)
 
     def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
-        """Replaces every row, or every row of these partitions, whether they are whole files or not."""
         writer = self._writer(self._storable(rows)).mode("overwrite")
         if parts is not None:
             writer = writer.option("replaceWhere", Spark().among(parts, self.plan.columns))
@@ -112,7 +110,6 @@ class DeltaStaging(Staging):
             self._merged(self._storable(rows), statement)
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
-        """Deletes, or marks, the rows of these keys."""
         self._merged(keys, deleting(self.plan, prune=prune))
 
     def _merged(self, rows: DataFrame, statement: Statement) -> None:
@@ -139,7 +136,6 @@ class DeltaStaging(Staging):
         return rows.where(live(self.plan))
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
-        """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
             return within if keys is None else of_keys(within, keys, keys.columns)
@@ -150,7 +146,6 @@ class DeltaStaging(Staging):
             return self.read().where(Spark().among(parts, self.plan.columns))
 
     def read_added(self) -> DataFrame:
-        """The rows that an append added, as committed: only its files are read."""
         log = self._log()
         files = list(self._commit(log).of("add"))
         columns = table.fields(log.snapshot())
@@ -179,7 +174,6 @@ class DeltaStaging(Staging):
         return readback.added(log, self._commit(log), columns=names, key=key)
 
     def receipt(self) -> Receipt:
-        """What the commit did, in its own words."""
         log = self._log()
         return self._receipt(log, self._commit(log))
 

@@ -98,7 +98,6 @@ class Catalog:
 
     @property
     def file(self) -> Path:
-        """The embedded catalog's file."""
         return self.folder / self.options.get("path", ".tidegate/catalog.db")
 
     @property

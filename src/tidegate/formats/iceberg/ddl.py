@@ -206,7 +206,6 @@ def evolve(
 
 
 def set_property(target: Target, name: str, value: str) -> str:
-    """The statement that sets one property of the table."""
     return f"ALTER TABLE {sql.table(target)} SET TBLPROPERTIES ({pairs({name: value})})"
 
 

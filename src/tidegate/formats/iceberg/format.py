@@ -92,27 +92,22 @@ class Iceberg(Format):
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Its own."""
         return self
 
     @property
     def inspection(self) -> TableInspection:
-        """Its own."""
         return self
 
     @property
     def ledger(self) -> Ledger:
-        """Its own."""
         return self
 
     @property
     def time_travel(self) -> TimeTravel:
-        """Its own."""
         return self
 
     @property
     def change_feed(self) -> ChangeFeed:
-        """Its own."""
         return self
 
     def state(self, target: Target, uid: str, *, takes: Callable[[str], bool] = every) -> TableState:
@@ -166,7 +161,6 @@ class Iceberg(Format):
             raise problem(table.location(), error) from error
 
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
-        """Why no table of these columns can have that layout; of any columns if none are given."""
         return ddl.layout_problems(layout, columns)
 
     def maintenance_problems(self, rules: Maintenance) -> Iterable[str]:  # noqa: ARG002 - of whatever rules
@@ -178,11 +172,9 @@ class Iceberg(Format):
         self._where.need_branches(target)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
-        """The layout in which every partition of the grouping is whole files; nothing where there is none."""
         return partition_by(grouping)
 
     def aligned(self, target: Target, grouping: Grouping) -> bool:
-        """Whether every partition of the grouping is whole files of the table."""
         metadata = self._where.load(target)
         return metadata is not None and aligned(metadata.raw, grouping)
 
@@ -196,7 +188,6 @@ class Iceberg(Format):
         return self._where.spark_conf()
 
     def jars(self) -> tuple[str, ...]:
-        """Maven coordinates."""
         return self._where.jars()
 
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
@@ -311,12 +302,10 @@ class Iceberg(Format):
         return None if found is None else whole(found, names)
 
     def damaged(self, target: Target, said: str) -> str | None:
-        """See `TableInspection`."""
         found = self._where.table(target)
         return None if found is None else damage(found, self._where.store(found.location(), target), said)
 
     def snippets(self, target: Target) -> Snippets:
-        """How others read the table."""
         metadata = self._where.load(target)
         return snippets(target, self._where, metadata.location if metadata else None, self.spark_conf())
 
@@ -335,7 +324,6 @@ class Iceberg(Format):
         return tuple(replace(target, table=name) for name in self._where.tables(target, f"{target.table}{SIDE}"))
 
     def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str | None:
-        """Why the table is not partitioned like that; None where it is."""
         metadata = self._where.load(target) if partition_by else None
         return None if metadata is None else layouts.differs(metadata.raw, partition_by)
 
@@ -405,7 +393,6 @@ class Iceberg(Format):
 
 
 def damage(table: Table, store: Store, said: str) -> str | None:
-    """See `TableInspection.damaged`."""
     tasks = list(table.scan().plan_files())
     every = [file for task in tasks for file in (task.file, *task.delete_files)]
     return damaged(table.location(), {file.file_path: file.file_size_in_bytes for file in every}, store, said)

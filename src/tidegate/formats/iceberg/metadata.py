@@ -95,7 +95,6 @@ class Metadata:
 
     @property
     def location(self) -> str | None:
-        """Where its files are."""
         return self.raw.get("location")
 
     @property
@@ -105,7 +104,6 @@ class Metadata:
 
     @property
     def sorted(self) -> bool:
-        """Whether a sort order is set."""
         return bool(self.raw.get("default-sort-order-id"))
 
     @property

@@ -194,14 +194,12 @@ class IcebergStaging(Staging):
                 self.session.catalog.dropTempView(view)
 
     def read(self) -> DataFrame:
-        """The whole version, as committed, without rows that are marked as deleted."""
         with self._translated("reading"):
             version = f"{self._table} VERSION AS OF {sql.string(self.plan.branch)}"
             rows = self.session.sql(f"SELECT * FROM {version} WHERE {live(self.plan)}")
             return replaced_columns.as_published(rows, self.plan.replaced)
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
-        """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
             if keys is None:
@@ -214,7 +212,6 @@ class IcebergStaging(Staging):
             return self.read().where(Spark().among(parts, self.plan.columns))
 
     def read_added(self) -> DataFrame:
-        """The rows that an append added, as committed: only its files are read."""
         if self.plan.base is None:
             return self.read()
         with self._translated("reading"):
@@ -284,7 +281,6 @@ class IcebergStaging(Staging):
         return receipt
 
     def discard(self) -> None:
-        """Drops the branch, if it is there."""
         drop_branch(self.session, self.target, self.plan.branch, self.warehouse)
         if self.plan.replaced and (metadata := self.load()) is not None:
             with self._translated("changing the columns of"):
@@ -401,6 +397,5 @@ def drop_leftovers(session: SparkSession, target: Target, names: Sequence[str], 
 
 
 def drop_branch(session: SparkSession, target: Target, branch: str, warehouse: str | None) -> None:
-    """Drops a branch if it is there."""
     with translated(f"dropping a branch of {target}", warehouse):
         session.sql(f"ALTER TABLE {sql.table(target)} DROP BRANCH IF EXISTS {sql.quote(branch)}")

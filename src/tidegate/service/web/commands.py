@@ -45,7 +45,6 @@ class Commands:
 
     @property
     def registry(self) -> RegistryReader:
-        """The project's."""
         return self.project.registry
 
     def subscribe(self) -> AbstractContextManager[SimpleQueue[Event]]:
@@ -88,9 +87,7 @@ class Commands:
         self.project.attention.resume(stream, who)
 
     def acknowledge(self, stream: str, who: str) -> None:
-        """Marks the error of its last run as seen."""
         self.project.attention.acknowledge(stream, who)
 
     def memory(self) -> int | None:
-        """Of this process; None where the system has no /proc."""
         return memory(os.getpid()) or None

@@ -40,7 +40,6 @@ class Line:
 
     @property
     def name(self) -> str:
-        """The stream's."""
         return self.status.stream
 
     @property
@@ -54,7 +53,6 @@ class Line:
         return str(self.entry.schedule or "none")
 
     def age(self, now: datetime) -> str:
-        """How long ago the last success was."""
         at = self.status.last_success_at
         return "never" if at is None else f"{short_duration(now - at)} ago"
 
@@ -119,7 +117,6 @@ class Facts:
             return self._lines
 
     def line(self, name: str) -> Line | None:
-        """The stream of that name as it is now."""
         project, registry = self.service.project, self.service.registry
         found = recorded_stream(project.config, project.lakes, registry, name, datetime.now(UTC))
         return None if found is None else Line(status=found[0], entry=found[1])

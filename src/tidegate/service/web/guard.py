@@ -111,7 +111,6 @@ class Guard:
         return self._sign(f"form\n{session}\n{path}")
 
     def is_form(self, session: str, path: str, given: str) -> bool:
-        """Whether a form carries it."""
         return _same(given, self.form_token(session, path))
 
     def _sign(self, text: str) -> str:

@@ -242,7 +242,6 @@ def _table(line: Line, view: Any, task: Any) -> dict[str, Any]:
 
 
 def _part(lines: Sequence[Line], wanted: int) -> tuple[Sequence[Line], int]:
-    """The lines of a page, and how many pages there are."""
     last = max((len(lines) + PAGE - 1) // PAGE, 1)
     first = (min(wanted, last) - 1) * PAGE
     return lines[first : first + PAGE], last

@@ -47,7 +47,6 @@ class State:
     form_token: Callable[[str, str], str]
 
     def page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """The page of a template, with what all of them show."""
         config, session = self.service.project.config, request.scope["session"]
         common = {
             "here": request.url.path,
@@ -69,5 +68,4 @@ class State:
         return proof(self.service.registry, streams, tables, datetime.now(UTC))
 
     def message(self, request: Request, title: str, text: str, *, hint: str = "", status: int = 400) -> HTMLResponse:
-        """A page with one message."""
         return self.page(request, "message.html", title=title, text=text, hint=hint, status=status)

@@ -108,7 +108,6 @@ def table(view: TableView | None) -> list[tuple[str, str]]:
 
 
 def rules(entry: StreamConfig) -> list[str]:
-    """The checks of a stream as the project names them."""
     found = []
     for node in entry.checks:
         kind = node.get(KIND)

@@ -69,7 +69,6 @@ class NewEvents:
     newest: str | None
 
     def keys(self, history: History) -> DataFrame:
-        """The keys of these events, each once."""
         return self.frame.select(*map(quote, history.key)).distinct()
 
 

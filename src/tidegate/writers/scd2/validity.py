@@ -61,11 +61,6 @@ def later(sql: str, kind: Type) -> str:
 
 
 def needed(columns: Schema, name: str, option: str) -> Column:
-    """The column that an option names.
-
-    Raises:
-        ColumnMissing: the source does not have it.
-    """
     found = columns.find(name)
     if found is None:
         raise ColumnMissing(

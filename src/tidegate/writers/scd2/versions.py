@@ -260,7 +260,6 @@ def _brings(checked: Checked, plan: LoadPlan) -> Brings:
 
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
-    """Raises DuplicateKeys where nothing says which of two rows counts."""
     with translated(f"reading the rows for {plan.stream.target}"):
         found = histories.conflicts(placed, history)
     if found:

@@ -89,7 +89,6 @@ class Scd2(Writer):
 
     @property
     def versions(self) -> VersionedWriter:
-        """This writer: its table keeps every version."""
         return self
 
     @property
@@ -111,11 +110,9 @@ class Scd2(Writer):
 
     @property
     def signature(self) -> str:
-        """Changes with every option."""
         return f"scd2:{hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]}"
 
     def renamed(self, names: Mapping[str, str]) -> Scd2:
-        """The same writer for a source whose columns have other names; old names to new ones."""
         tracked, sequence = (
             tuple(names.get(name, name) for name in part) for part in (self.track_history, self.sequence_by)
         )
@@ -258,7 +255,6 @@ class Scd2(Writer):
         return waited.changes(rows, stored, plan.columns.names)
 
     def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
-        """Rows of a checked batch that the committed versions do not show at their moment."""
         keys = checked.frame.select(*map(quote, plan.key)).distinct()
         stored = staging.read_keys(keys, prune=checked.prune)
         return histories.lacking(checked.frame, stored, self._history(plan, checked.dated.sequence))
