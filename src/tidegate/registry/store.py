@@ -28,12 +28,7 @@ from tidegate.registry.owner import this_process
 from tidegate.registry.positions import Evidence
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.streams import Stamp
-from tidegate.registry.values import (
-    Discontinued,
-    PlanStatus,
-    SavedPlan,
-    Status,
-)
+from tidegate.registry.values import Discontinued, PlanStatus, SavedPlan, Status
 
 
 def _utc_now() -> datetime:

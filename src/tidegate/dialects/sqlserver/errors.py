@@ -14,14 +14,7 @@ import pymssql
 
 from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, no_connection, unreachable
-from tidegate.errors import (
-    ColumnMissing,
-    SourceError,
-    SourceMoved,
-    SourceRefused,
-    SourceUnavailable,
-    TidegateError,
-)
+from tidegate.errors import ColumnMissing, SourceError, SourceMoved, SourceRefused, SourceUnavailable, TidegateError
 
 # By the numbers of sys.messages; the texts of these hold names and never a value.
 NAMES = frozenset({207, 208, 2812, 4104})

@@ -15,12 +15,7 @@ from trino import exceptions
 from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared import errors
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused
-from tidegate.errors import (
-    ColumnMissing,
-    SourceError,
-    SourceUnavailable,
-    TidegateError,
-)
+from tidegate.errors import ColumnMissing, SourceError, SourceUnavailable, TidegateError
 
 MISSING = frozenset({"CATALOG_NOT_FOUND", "COLUMN_NOT_FOUND", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"})
 # Said of the statement before it runs: the text holds names and never a value.
