@@ -28,11 +28,7 @@ SEPARATOR = " "
 
 
 def without(columns: Schema, names: Iterable[str]) -> Schema:
-    """The other columns.
-
-    Raises:
-        ColumnMissing: one of the names is none of theirs.
-    """
+    """The other columns. Raises ColumnMissing: one of the names is none of theirs."""
     left = set(names)
     missing = sorted(left - set(columns.names))
     if missing:

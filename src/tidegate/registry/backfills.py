@@ -26,11 +26,7 @@ class Backfills:
         self._clock = clock
 
     def create(self, uid: str, asked: Backfill) -> Backfill:
-        """A new backfill of a stream.
-
-        Raises:
-            PlanError: the stream has one that is neither done nor cancelled.
-        """
+        """A new backfill of a stream. Raises PlanError: the stream has one that is neither done nor cancelled."""
         now = self._clock()
         with self._database.write() as connection:
             object_id = streams.lock(connection, uid)

@@ -35,11 +35,7 @@ def ensure_schema(database: Database) -> None:
 
 
 def require_schema(database: Database) -> None:
-    """Changes nothing.
-
-    Raises:
-        RegistryError: the registry's schema is not the one of this version.
-    """
+    """Changes nothing. Raises RegistryError: the registry's schema is not the one of this version."""
     with database.read() as connection:
         stored = _version(connection)
     if stored != HEAD:

@@ -100,11 +100,7 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:
-        """The parts of the text.
-
-        Raises:
-            EnvironmentMissing: it has not three parts that are fit for a file name.
-        """
+        """The parts of the text. Raises EnvironmentMissing: it has not three parts that are fit for a file name."""
         parts = text.split(":")
         if len(parts) != 3 or not all(part and not set(part) & set("/\\") and part[0] not in "-." for part in parts):
             raise EnvironmentMissing(f"{text!r} is not a Maven coordinate", hint="Use organisation:module:revision.")

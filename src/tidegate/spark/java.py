@@ -54,11 +54,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
 
 
 def executable(environ: Mapping[str, str]) -> Path:
-    """Where it is, not asked yet.
-
-    Raises:
-        EnvironmentMissing: there is none.
-    """
+    """Where it is, not asked yet. Raises EnvironmentMissing: there is none."""
     home = environ.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"

@@ -136,11 +136,7 @@ class SharedJvm:
         self._interruption = Interruption()
 
     def connect(self) -> SparkSession:
-        """The session of the context that runs there.
-
-        Raises:
-            SparkLost: it does not answer.
-        """
+        """The session of the context that runs there. Raises SparkLost: it does not answer."""
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing pyspark takes a second
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above

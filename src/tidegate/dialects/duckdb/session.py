@@ -79,12 +79,6 @@ class DuckdbSession(PreSnapshotSession):
             return self._connection.execute(sql).fetchall()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, exactly.
-
-        Raises:
-            SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
-            ConfigError: another type than text is stated.
-        """
         found = self._mapped(relation, selection).schema()
         if not relation.parts:
             return found

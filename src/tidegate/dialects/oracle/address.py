@@ -59,11 +59,7 @@ class Address:
         return connect_seconds(self.options)
 
     def arguments(self) -> dict[str, Any]:
-        """What Python's driver is given.
-
-        Raises:
-            SourceRefused: the file of authorities cannot be read.
-        """
+        """What Python's driver is given. Raises SourceRefused: the file of authorities cannot be read."""
         found: dict[str, Any] = {
             "user": self.user,
             "password": self.password,

@@ -214,11 +214,7 @@ def _must_be_complete(session: BoundsSession) -> None:
 
 
 def _seen(session: BoundsSession, sql: str) -> list[Row]:
-    """The rows of a view that few may see.
-
-    Raises:
-        EdgeUnknown: this user may not.
-    """
+    """The rows of a view that few may see. Raises EdgeUnknown: this user may not."""
     try:
         return session.ask(sql)
     except ColumnMissing as error:
@@ -232,11 +228,7 @@ def _seen(session: BoundsSession, sql: str) -> list[Row]:
 
 
 def _zone(column: Column, time_zone: str | None) -> str:
-    """The zone of a column.
-
-    Raises:
-        ConfigError: it has none, and nobody says in which one it is written.
-    """
+    """The zone of a column. Raises ConfigError: it has none, and nobody says in which one it is written."""
     if column.type.kind is Kind.TIMESTAMPTZ:
         return "UTC"
     if time_zone is not None:

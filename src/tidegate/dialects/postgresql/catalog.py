@@ -114,11 +114,7 @@ def _oid(session: DescribingSession, relation: Relation) -> str:
 
 
 def oid_of(session: DescribingSession, relation: Relation) -> int:
-    """The table's oid.
-
-    Raises:
-        ColumnMissing: there is no such table.
-    """
+    """The table's oid. Raises ColumnMissing: there is no such table."""
     ((oid,),) = session.rows(f"SELECT {_oid(session, relation)}::oid::bigint")
     if oid is None:
         raise ColumnMissing(f"connection {session.name!r}: there is no table {relation.label}", table=relation.label)

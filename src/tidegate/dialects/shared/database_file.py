@@ -34,11 +34,7 @@ def url_of(url: str, file: Path) -> str:
 
 
 def opened_file(connection: Connection, scheme: str) -> Path:
-    """The absolute path of the connection's file.
-
-    Raises:
-        ConfigError: the URL names none.
-    """
+    """The absolute path of the connection's file. Raises ConfigError: the URL names none."""
     file = file_of(connection.url)
     if file is None:
         raise ConfigError(

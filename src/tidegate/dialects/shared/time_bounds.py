@@ -144,11 +144,7 @@ def canonical(moment: datetime) -> str:
 
 
 def zone(name: str) -> ZoneInfo:
-    """The time zone of that name.
-
-    Raises:
-        ConfigError: the system's time zone data has no such name.
-    """
+    """The time zone of that name. Raises ConfigError: the system's time zone data has no such name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

@@ -129,11 +129,7 @@ class Address:
 
 
 def address_of(connection: Connection) -> Address:
-    """The parts of the URL.
-
-    Raises:
-        ConfigError: something is missing, unknown or contradicts itself.
-    """
+    """The parts of the URL. Raises ConfigError: something is missing, unknown or contradicts itself."""
     about = f"connection {connection.name!r}"
     url = server_url(connection, options=OPTIONS, hint=SHAPE)
     if not url.user or len(url.path) not in (1, 2):

@@ -113,13 +113,6 @@ class SnowflakeSession(PreSnapshotSession):
             ]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, exactly.
-
-        Raises:
-            ColumnMissing: there is no such table.
-            SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
-            ConfigError: a column is named that is not there.
-        """
         return self._mapped(relation, selection).schema()
 
     def safe_time_bound(
@@ -142,11 +135,7 @@ class SnowflakeSession(PreSnapshotSession):
         return vouched(now, lag, column.type, zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """None.
-
-        Raises:
-            EdgeUnknown: always, for Snowflake gives numbers of a sequence in no order.
-        """
+        """None. Raises EdgeUnknown: always, for Snowflake gives numbers of a sequence in no order."""
         del wait
         raise EdgeUnknown(
             f"connection {self.name!r}: Snowflake gives the numbers of a sequence in any order, so a smaller "

@@ -80,12 +80,6 @@ class SqliteSession(PreSnapshotSession):
             return self._connection.execute(sql).fetchall()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, exactly.
-
-        Raises:
-            ColumnMissing: there is no such table.
-            SchemaRefused: declarations that say too little.
-        """
         return self._mapped(relation, selection).schema()
 
     def safe_time_bound(

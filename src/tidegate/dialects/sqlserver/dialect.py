@@ -59,11 +59,7 @@ class SqlServer(Connectable, PrintsFingerprint):
     )
 
     def quote(self, name: str) -> str:
-        """One identifier, in brackets, which no setting reads as a text.
-
-        Raises:
-            ConfigError: a NUL character.
-        """
+        """One identifier, in brackets, which no setting reads as a text. Raises ConfigError: a NUL character."""
         super().quote(name)
         return f"[{name.replace(']', ']]')}]"
 

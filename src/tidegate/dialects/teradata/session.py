@@ -80,16 +80,6 @@ class TeradataSession(PreSnapshotSession):
             self._connection.close()
             raise
 
-    @property
-    def database(self) -> str:
-        """Where a table lies that is named alone."""
-        return self.address.database
-
-    @property
-    def where(self) -> str:
-        """Host and port."""
-        return self.address.where
-
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement; remembered from `hold` on, see `verify_unchanged`."""
         found = self.ask(sql)
@@ -109,13 +99,6 @@ class TeradataSession(PreSnapshotSession):
             return [(str(column[0]), column[6] is not False) for column in cursor.description or ()]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, exactly.
-
-        Raises:
-            ColumnMissing: there is no such table.
-            SchemaRefused: types that cannot be kept, or names that Spark cannot tell apart.
-            ConfigError: a column is named that is not there.
-        """
         return self._mapped(relation, selection).schema()
 
     def safe_time_bound(
@@ -141,11 +124,7 @@ class TeradataSession(PreSnapshotSession):
         return vouched(now, lag, column.type, zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """None.
-
-        Raises:
-            EdgeUnknown: always, for each part of the system hands out numbers of a pool of its own.
-        """
+        """None. Raises EdgeUnknown: always, for each part of the system hands out numbers of a pool of its own."""
         del wait
         raise EdgeUnknown(
             f"connection {self.name!r}: each part of Teradata numbers {column.name!r} in {relation.label} from a pool "
@@ -154,11 +133,7 @@ class TeradataSession(PreSnapshotSession):
         )
 
     def hold(self, relation: Relation) -> None:
-        """Notes, from now on, what Teradata answers.
-
-        Raises:
-            SourceError: rows would be read that are not committed.
-        """
+        """Notes, from now on, what Teradata answers. Raises SourceError: rows would be read that are not committed."""
         if self._held is None:
             self._refuse_dirty(relation)
             self._held = relation
@@ -166,13 +141,13 @@ class TeradataSession(PreSnapshotSession):
     def identity(self, relation: Relation) -> str:
         """Server, database and table, and when the table was created."""
         if not relation.parts:
-            return f"teradata:{self.where}/{self.database}"
+            return f"teradata:{self.address.where}/{self.address.database}"
         rows = self.ask(
             "SELECT to_char(t.CreateTimeStamp, 'YYYY-MM-DD HH24:MI:SS') FROM DBC.TablesVX AS t "
             f"WHERE {self._named(relation, 't')}"
         )
         table = ".".join(self._place(relation))
-        return f"teradata:{self.where}/{table}{f'/{rows[0][0]}' if rows else ''}"
+        return f"teradata:{self.address.where}/{table}{f'/{rows[0][0]}' if rows else ''}"
 
     def schema_of(self, relation: Relation) -> str | None:
         rows = self.ask(f"SELECT t.DatabaseName FROM DBC.TablesVX AS t WHERE {self._named(relation, 't')}")
@@ -196,11 +171,7 @@ class TeradataSession(PreSnapshotSession):
         return int(rows)
 
     def verify_unchanged(self) -> None:
-        """Asks again whatever was asked.
-
-        Raises:
-            SourceMoved: another answer.
-        """
+        """Asks again whatever was asked. Raises SourceMoved: another answer."""
         if self._held is not None:
             self._answers.confirm(self.ask, self.name, self._held, FEWER)
 
@@ -262,7 +233,7 @@ class TeradataSession(PreSnapshotSession):
 
     def _place(self, relation: Relation) -> tuple[str, str]:
         """Database and name of a table."""
-        return (relation.parts[0] if len(relation.parts) > 1 else self.database), relation.parts[-1]
+        return (relation.parts[0] if len(relation.parts) > 1 else self.address.database), relation.parts[-1]
 
     def _named(self, relation: Relation, alias: str) -> str:
         string = self.dialect.string

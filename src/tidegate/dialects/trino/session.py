@@ -86,13 +86,6 @@ class TrinoSession(PreSnapshotSession):
                 cursor.close()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        """The columns that are read, exactly.
-
-        Raises:
-            ColumnMissing: there is no such table.
-            SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
-            ConfigError: a column is named that is not there.
-        """
         return self._mapped(relation, selection).schema()
 
     def safe_time_bound(
@@ -112,11 +105,7 @@ class TrinoSession(PreSnapshotSession):
         return vouched(now, lag, column.type, zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """None.
-
-        Raises:
-            EdgeUnknown: always, for a smaller id may still be on its way.
-        """
+        """None. Raises EdgeUnknown: always, for a smaller id may still be on its way."""
         del wait
         raise EdgeUnknown(
             f"connection {self.name!r}: Trino does not show which numbers of {column.name!r} in {relation.label} are "

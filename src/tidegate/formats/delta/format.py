@@ -239,11 +239,7 @@ class Delta(Format):
                 session.sql(statement)
 
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> DeltaStaging:
-        """Opens a load of the table at `plan.base`.
-
-        Raises:
-            CommitConflict: the table is gone or has moved on.
-        """
+        """Opens a load of the table at `plan.base`. Raises CommitConflict: the table is gone or has moved on."""
         staging = DeltaStaging(
             session=session,
             target=target,

@@ -132,11 +132,7 @@ class Log:
         return [each.version for each in older if {_identity(file) for file in each.files} == wanted]
 
     def commits(self, *, after: int, upto: int | None = None) -> Iterator[Commit]:
-        """The commits behind a version, oldest first.
-
-        Raises:
-            WriteError: one of them is not kept any more.
-        """
+        """The commits behind a version, oldest first. Raises WriteError: one of them is not kept any more."""
         for version in range(after + 1, (self.version if upto is None else upto) + 1):
             commit = self.commit(version)
             if commit is None:

@@ -231,11 +231,7 @@ class Catalog:
             raise no_branches(target, "the catalog of {}, a Nessie server,")
 
     def tables(self, target: Target, prefix: str) -> list[str]:
-        """The names of the tables beside the target that begin so.
-
-        Raises:
-            WriteError: the catalog cannot be reached.
-        """
+        """The names of the tables beside the target that begin so. Raises WriteError: the catalog cannot be reached."""
         if self.in_tables:
             wanted = (self.name, ".".join(target.namespace), len(prefix), prefix)
             return [row[0] for row in self._ask(_NAMES, wanted)]

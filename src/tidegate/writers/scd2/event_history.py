@@ -126,11 +126,7 @@ def _plain(rows: DataFrame, history: History) -> DataFrame:
 
 
 def _scan(rows: DataFrame, plan: LoadPlan) -> EventScan:
-    """One pass over the events.
-
-    Raises:
-        CheckFailed: an event does not carry every column, or empties the table.
-    """
+    """One pass over the events. Raises CheckFailed: an event does not carry every column, or empties the table."""
     if REFUSED not in rows.columns:
         events, least = rows.selectExpr("count(*)", f"min({ORDER})").collect()[0]
         return EventScan(events=events, refused=0, least=least)

@@ -118,11 +118,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
 
 
 def currently(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> DataFrame:
-    """The versions that will be current once the batch is written.
-
-    Raises:
-        CheckFailed: see `write`.
-    """
+    """The versions that will be current once the batch is written. Raises CheckFailed: see `write`."""
     current = quote(history.is_current)
     with translated(f"reading the versions of {plan.stream.target}"):
         if plan.write.mode in BEGINS:
