@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tidegate.service.watched import AGAIN, AT_MOST, ProjectFile
+from tidegate.service.supervisor import AT_MOST, TRY_AGAIN, ProjectFile
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_one_that_was_refused_is_tried_again_and_again_until_it_is_not(file):
             watched.refused(now)
     assert tried[0] == (2, False)
     waits = [later - earlier for (earlier, _), (later, _) in pairwise(tried)]
-    assert waits[:3] == [AGAIN, 2 * AGAIN, 4 * AGAIN]
+    assert waits[:3] == [TRY_AGAIN, 2 * TRY_AGAIN, 4 * TRY_AGAIN]
     assert (max(waits), all(again for _, again in tried[1:])) == (AT_MOST, True)
     file.write_text("c")
     assert watched.changed(now + 2)
