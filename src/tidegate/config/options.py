@@ -352,4 +352,5 @@ def _sentence(item: Mapping[str, Any], node: Node) -> str:
 
 
 def missing(mark: Mark, key: str, example: str) -> ConfigError:
+    """The error of a key that has to be there."""
     return mark.error(f"needs the key {key!r}, for example `{key}: {example}`")

@@ -85,6 +85,7 @@ def _rows(messages: Sequence[object]) -> list[Sequence[Mapping[str, Any]]]:
 def fields_of(
     values: Sequence[bytes | None], columns: Mapping[str, str], table: Schema | None
 ) -> tuple[str, ...] | None:
+    """The fields that a row may have, see `_connect.fields_known`."""
     return connect.fields_known(_rows([connect.loaded(each) for each in values]), columns, table)
 
 
@@ -185,6 +186,7 @@ def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
 
 
 def _parts() -> list[str]:
+    """See `_events.parsed`."""
     # A message with a schema has the event one level below.
     op, source, after, transaction = (
         f"coalesce(whole.payload.{name}, whole.{name})" for name in ("op", "source", "after", "transaction")

@@ -60,24 +60,31 @@ class Debezium(MessageEnvelope):
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
     def connector_settings(self, order: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002 - all are there
+        """See `MessageEnvelope`."""
         return debezium.json_settings(self.unavailable)
 
     def primed_with(self, messages: Sequence[Message]) -> Debezium:
+        """See `MessageEnvelope`."""
         return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))
 
     def keyed_by(self, key: Sequence[str]) -> Debezium:
+        """See `Envelope`."""
         return replace(self, key=tuple(key))
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
         return None if self.table else before or debezium.table_of([each.value for each in messages])
 
     def of_table(self, name: str | None) -> Debezium:
+        """See `MessageEnvelope`."""
         return replace(self, only=name)
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
+        """See `MessageEnvelope`."""
         return debezium.own([each.value for each in messages], self.table, self.only)
 
     def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Debezium:
+        """See `MessageEnvelope`."""
         return replace(self, fields=debezium.fields_of([each.value for each in messages], self.columns, table))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
@@ -96,14 +103,18 @@ class Debezium(MessageEnvelope):
 
     @property
     def transactions(self) -> TransactionMarkers:
+        """Those that Debezium adds."""
         return self
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `TransactionMarkers`."""
         wanted = self.takes if self.table is not None else None
         return [transactions.member_of(each.value, wanted) for each in messages]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each.value) for each in messages]
 
     def takes(self, table: str) -> bool:
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)

@@ -61,6 +61,7 @@ class DebeziumAvro(MessageEnvelope):
         connect.stated(self.columns)
 
     def with_registry(self, url: str | None) -> DebeziumAvro:
+        """The same with the registry of its connection. Raises ConfigError where there is none."""
         if not url:
             raise ConfigError(
                 "events in Avro need a schema registry",
@@ -85,15 +86,19 @@ class DebeziumAvro(MessageEnvelope):
         }
 
     def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
+        """The columns that the messages' schemas tell."""
         return debezium.schema_of(self._as_json(messages), self.columns, table)
 
     def keyed_by(self, key: Sequence[str]) -> DebeziumAvro:
+        """See `Envelope`."""
         return replace(self, key=tuple(key))
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
         return None if self.table else before or debezium.table_of(self._as_json(messages))
 
     def of_table(self, name: str | None) -> DebeziumAvro:
+        """See `MessageEnvelope`."""
         return replace(self, only=name)
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
@@ -101,6 +106,7 @@ class DebeziumAvro(MessageEnvelope):
         return debezium.own(self._read(messages), self.table, self.only)
 
     def of_columns(self, messages: Sequence[Message], table: Schema | None) -> DebeziumAvro:
+        """See `MessageEnvelope`."""
         return replace(self, fields=debezium.fields_of(self._as_json(messages), self.columns, table))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
@@ -134,16 +140,20 @@ class DebeziumAvro(MessageEnvelope):
 
     @property
     def transactions(self) -> TransactionMarkers:
+        """Those that Debezium adds."""
         return self
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `TransactionMarkers`."""
         wanted = self.takes if self.table is not None else None
         return [transactions.member_of(each, wanted) for each in self._read(messages)]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each) for each in self._read(messages)]
 
     def takes(self, table: str) -> bool:
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)
 
     def _as_json(self, messages: Sequence[Message]) -> list[bytes | None]:

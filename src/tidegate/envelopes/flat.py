@@ -106,25 +106,31 @@ class Flat(MessageEnvelope):
         }
 
     def keyed_by(self, key: Sequence[str]) -> Flat:
+        """See `Envelope`."""
         return replace(self, key=tuple(key))
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
+        """See `MessageEnvelope`."""
         if self.table or before:
             return None if self.table else before
         names = (self._named(_row(connect.loaded(each.value))) for each in reversed(messages))
         return next((name for name in names if name), None)
 
     def of_table(self, name: str | None) -> Flat:
+        """See `MessageEnvelope`."""
         return replace(self, only=name)
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
+        """See `MessageEnvelope`."""
         names = (self._named(_row(connect.loaded(each.value))) for each in messages)
         return [each.value is not None and self._may_be(name) for each, name in zip(messages, names, strict=True)]
 
     def of_columns(self, messages: Sequence[Message], table: Schema | None) -> Flat:
+        """See `MessageEnvelope`."""
         return replace(self, fields=connect.fields_known(self._rows(messages), self.columns, table))
 
     def primed_with(self, messages: Sequence[Message]) -> Flat:
+        """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
@@ -161,12 +167,15 @@ class Flat(MessageEnvelope):
         return self
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `TransactionMarkers`."""
         return [self._member(connect.loaded(each.value)) for each in messages]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each.value) for each in messages]
 
     def takes(self, table: str) -> bool:
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)
 
     def _member(self, message: object) -> Member | None:

@@ -31,6 +31,7 @@ class Evidence:
 
 
 def current(connection: Connection, uid: str) -> RegisteredPosition | None:
+    """The position of the stream; None when it has none."""
     object_id = streams.find(connection, uid)
     newest = None if object_id is None else _newest(connection, object_id)
     return None if newest is None or newest.position is None else _registered(newest)
@@ -76,6 +77,7 @@ def descends(connection: Connection, uid: str, load_id: str) -> bool:
 
 
 def save_plan(connection: Connection, plan: LoadPlan, run_id: str, now: datetime) -> None:
+    """The plan is kept as PLANNED."""
     row = {
         "load_id": plan.load_id,
         "object_id": streams.lock(connection, plan.uid),
@@ -176,6 +178,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
 
 
 def verified(connection: Connection, uid: str, position: Position, now: datetime, *, after: str | None) -> None:
+    """Marks the position as verified, if the stream is at it, and its intervals from `after` on."""
     newest = _newest(connection, streams.lock(connection, uid))
     if newest is not None and _readable_mark(newest) == _identity(position):
         _mark_verified(connection, newest, now)
@@ -295,6 +298,7 @@ def _log(
 
 
 def parsed(row: Any) -> Position:
+    """The position of a row. Raises RegistryError where it cannot be read."""
     try:
         return Position.from_json(row.position)
     except ValueError as error:

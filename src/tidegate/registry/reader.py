@@ -124,6 +124,7 @@ class RegistryReader:
             return files.manifest(connection, uid)
 
     def plan(self, load_id: str) -> SavedPlan | None:
+        """The saved plan of that load; None when there is none."""
         with self._database.read() as connection:
             return next(iter(positions.find_plans(connection, plans.c.load_id == load_id)), None)
 
@@ -147,6 +148,7 @@ class RegistryReader:
             return question(connection)
 
     def run(self, uid: str, run_id: str) -> RunRecord | None:
+        """One run of the stream; None when there is none."""
         with self._database.read() as connection:
             return next(iter(views.history(connection, uid, 1, run_id=run_id)), None)
 

@@ -318,6 +318,7 @@ def _of_value(text: str, doing: str) -> SchemaRefused | None:
 
 
 def _long_folder(text: str) -> str | None:
+    """The column by whose value a folder has a name that is too long."""
     if not _TOO_LONG.search(text):
         return None
     folders = ((unquote(found["column"]), found[0][1:]) for found in _FOLDER.finditer(text))

@@ -125,6 +125,7 @@ class Jvm:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
+        """The process that was launched."""
         if self._process is None:
             raise ValueError("its process was started by others")
         return self._process

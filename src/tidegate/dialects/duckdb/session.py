@@ -6,9 +6,8 @@ The file must not be opened and closed by other means meanwhile: the operating s
 from __future__ import annotations
 
 import os
-import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -22,8 +21,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.refusals import marked_text
 from tidegate.core.schema import Column, Kind, Schema
-from tidegate.dialects.duckdb.types import column_of
-from tidegate.dialects.shared.columns import RelationColumns, described
+from tidegate.dialects.duckdb import catalog
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.errors import bad_query, bad_value
 from tidegate.dialects.shared.key_ranges import even
@@ -31,7 +29,6 @@ from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
-    EdgeUnknown,
     EnvironmentMissing,
     SourceError,
     SourceMoved,
@@ -55,10 +52,6 @@ _opened: dict[tuple[int, int], int] = {}
 _opening = threading.Lock()
 
 
-HERE = "database_name = current_database()"
-NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
-
-
 class DuckdbSession(PreSnapshotSession):
     """One probe's connection to one file; while it is open, nobody can write to the file."""
 
@@ -75,17 +68,13 @@ class DuckdbSession(PreSnapshotSession):
         self.rows("SET TimeZone = 'UTC'")
 
     def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
         with self._border(), self._lock:
             return self._connection.execute(sql).fetchall()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        found = self._mapped(relation, selection).schema()
-        if not relation.parts:
-            return found
-        named = self._named(relation)
-        comments = self.rows(f"SELECT column_name, comment FROM duckdb_columns() WHERE {named} AND comment IS NOT NULL")
-        comment = self.rows(f"SELECT comment FROM duckdb_tables() WHERE {named} AND comment IS NOT NULL")
-        return found.commented(comment[0][0] if comment else "", dict(comments))
+        """The columns that are read, with their exact types."""
+        return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -104,7 +93,7 @@ class DuckdbSession(PreSnapshotSession):
         del wait
         if column.type.kind is not Kind.INTEGER:
             raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
-        self._must_be_counted(relation, column.name)
+        catalog.must_be_counted(self, relation, column.name)
         ((highest,),) = self.rows(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}")
         return SafeBound(upto=None if highest is None else str(highest))
 
@@ -130,12 +119,8 @@ class DuckdbSession(PreSnapshotSession):
         return max(int.from_bytes(head[at + COUNT_AT : at + COUNT_AT + 8], "little") for at in HEADERS)
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """The columns of the primary key and of each unique constraint or index over columns that are not NULL."""
-        if not relation.parts:
-            return ()
-        required = self._not_null(relation)
-        found = [frozenset(names) for _, names in self._keys(relation)]
-        return tuple(names for names in found if names and names <= required)
+        """From the primary key and the unique constraints over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
         """The file's size by the rows of the table, which bounds what a row takes compressed."""
@@ -143,12 +128,13 @@ class DuckdbSession(PreSnapshotSession):
         return max(1, min(MOST_ROW_BYTES, self.path.stat().st_size // rows))
 
     def estimate(self, relation: Relation, condition: str) -> int:
+        """The exact number: counting is quick."""
         ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
         return int(rows)
 
     def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
         """Ranges of rowid of the same width; the file does not change, so a row keeps its number."""
-        if parts < 2 or not self._has_rowid(relation):
+        if parts < 2 or not catalog.has_rowid(self, relation):
             return ()
         place = self.dialect.place
         ((low, high),) = self.rows(f"SELECT min({place}), max({place}) FROM {relation.sql}")
@@ -160,6 +146,7 @@ class DuckdbSession(PreSnapshotSession):
             raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
 
     def jdbc(self) -> Jdbc:
+        """Connects Spark to the file, read-only as this connection is."""
         properties = {
             "driver": "org.duckdb.DuckDBDriver",
             "duckdb.read_only": "true",
@@ -170,41 +157,23 @@ class DuckdbSession(PreSnapshotSession):
         return Jdbc(url=f"jdbc:duckdb:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        rows = self.rows(
-            f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {HERE} AND NOT internal AND NOT temporary "
-            "ORDER BY 1, 2"
-        )
-        return [(schema, table) for schema, table in rows]
+        """The tables of the file."""
+        return catalog.list_tables(self)
 
-    def views(self) -> list[tuple[str, str]]:
-        rows = self.rows(
-            f"SELECT schema_name, view_name FROM duckdb_views() WHERE {HERE} AND NOT internal AND NOT temporary "
-            "ORDER BY 1, 2"
-        )
-        return [(schema, name) for schema, name in rows]
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
+        return catalog.views(self)
 
-    def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        rows = self.rows(
-            "SELECT schema_name, table_name, constraint_column_names FROM duckdb_constraints() "
-            f"WHERE {HERE} AND constraint_type = 'PRIMARY KEY'"
-        )
-        return {(schema, table): tuple(names) for schema, table, names in rows}
+    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Those that the catalog tells."""
+        return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        relation = self.dialect.relation(schema, table)
-        found = self._mapped(relation, ColumnSelection())
-        keys = self._keys(relation)
-        return TableFacts(
-            schema=schema,
-            table=table,
-            columns=Schema(columns=found.columns),
-            unsupported=found.unsupported,
-            primary_key=next((names for primary, names in keys if primary), ()),
-            indexes=tuple(names for primary, names in keys if not primary),
-            rows=self.estimate(relation, "1 = 1"),
-        )
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
 
     def close(self) -> None:
+        """Ends the connection, and lets writers in."""
         self._connection.close()
 
     def _sign(self) -> tuple[tuple[int, int, int], ...]:
@@ -257,64 +226,3 @@ class DuckdbSession(PreSnapshotSession):
             return bad_query(self.name, first_line(text, LONGEST_REASON))
         # The text of any other could show a value.
         return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")
-
-    def _mapped(self, relation: Relation, selection: ColumnSelection) -> RelationColumns:
-        rows = self.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
-        required = self._not_null(relation)
-        natives = [(name, (native, name not in required)) for name, native, *_ in rows]
-        return described(relation.label, natives, selection, column_of)
-
-    def _named(self, relation: Relation) -> str:
-        """The condition by which the catalog finds the table; names differ by more than case."""
-        string = self.dialect.string
-        schema = string(relation.parts[0]) if len(relation.parts) > 1 else "current_schema()"
-        table = string(relation.parts[-1])
-        return f"{HERE} AND lower(schema_name) = lower({schema}) AND lower(table_name) = lower({table})"
-
-    def _not_null(self, relation: Relation) -> frozenset[str]:
-        if not relation.parts:
-            return frozenset()
-        rows = self.rows(f"SELECT column_name FROM duckdb_columns() WHERE {self._named(relation)} AND NOT is_nullable")
-        return frozenset(name for (name,) in rows)
-
-    def _is_table(self, relation: Relation) -> bool:
-        """Whether it is a table rather than a view or a query."""
-        if not relation.parts:
-            return False
-        return bool(self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {self._named(relation)}"))
-
-    def _has_rowid(self, relation: Relation) -> bool:
-        """Whether rows have a number that no column hides."""
-        if not self._is_table(relation):
-            return False
-        hidden = f"{self._named(relation)} AND lower(column_name) = 'rowid'"
-        return not self.rows(f"SELECT 1 FROM duckdb_columns() WHERE {hidden}")
-
-    def _keys(self, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
-        rows = self.rows(
-            "SELECT constraint_type = 'PRIMARY KEY', constraint_column_names FROM duckdb_constraints() "
-            f"WHERE {self._named(relation)} AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') ORDER BY constraint_index"
-        )
-        return [(bool(primary), tuple(names)) for primary, names in rows]
-
-    def _must_be_counted(self, relation: Relation, column: str) -> None:
-        """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
-        hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
-        if not self._is_table(relation):
-            raise EdgeUnknown(f"{relation.label} is not a table: name the table, or use another strategy", hint=hint)
-        named = f"{self._named(relation)} AND column_name = {self.dialect.string(column)}"
-        rows = self.rows(f"SELECT coalesce(column_default, '') FROM duckdb_columns() WHERE {named}")
-        found = NEXTVAL.search(rows[0][0]) if rows else None
-        if found is None:
-            raise EdgeUnknown(
-                f"no sequence in the file fills column {column!r}, so its numbers may arrive in any order", hint=hint
-            )
-        name = found[1].replace("''", "'").replace('"', "").rsplit(".", 1)[-1]
-        steps = self.rows(
-            "SELECT increment_by, cycle FROM duckdb_sequences() "
-            f"WHERE {HERE} AND lower(sequence_name) = lower({self.dialect.string(name)})"
-        )
-        if not steps or any(step < 0 or cycles for step, cycles in steps):
-            raise EdgeUnknown(
-                f"sequence {name} behind column {column!r} does not only increase", hint="Use another strategy."
-            )

@@ -324,7 +324,11 @@ def _names(session: CatalogSession, writers: list[Writer], doing: str) -> tuple[
 
 
 def _zone(session: CatalogSession, column: Column) -> str:
-    """The server's time zone for a column that has none of its own. Raises ConfigError: the server does not name it."""
+    """The server's time zone for a column that has none of its own.
+
+    Raises:
+        ConfigError: the server does not name it.
+    """
     if column.type.kind is Kind.TIMESTAMPTZ:
         return "UTC"
     ((zone, system),) = session.outside_rows("SELECT @@global.time_zone, @@system_time_zone")

@@ -15,7 +15,13 @@ from psycopg import errors
 from tidegate.core.refusals import marked_text
 from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
 from tidegate.dialects.shared.tls import unverified
-from tidegate.errors import ColumnMissing, SourceError, SourceRefused, SourceUnavailable, TidegateError
+from tidegate.errors import (
+    ColumnMissing,
+    SourceError,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
 
 DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
 NO_ENTRY = re.compile(r'permission denied for database "(?P<name>[^"]+)"')

@@ -94,6 +94,7 @@ class PostgresqlSession(PreSnapshotSession):
 
     @property
     def user(self) -> str:
+        """Its login."""
         return self._options.get("user", "…")
 
     def rows(self, sql: str) -> list[Row]:
@@ -115,6 +116,7 @@ class PostgresqlSession(PreSnapshotSession):
             yield from cursor
 
     def describe(self, sql: str) -> list[tuple[str, int, int]]:
+        """Name, type and type modifier of the columns of a statement."""
         with self._border(self._main), self._main.cursor() as cursor:
             cursor.execute(sql)
             result = cursor.pgresult
@@ -124,14 +126,17 @@ class PostgresqlSession(PreSnapshotSession):
             return [(column.name, *kind) for column, kind in zip(cursor.description, types, strict=True)]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
+        """The columns that are read, with their exact types."""
         return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
+        """See `_postgresql_edges`."""
         return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """See `_postgresql_edges`."""
         return edges.safe_sequence_bound(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
@@ -169,6 +174,7 @@ class PostgresqlSession(PreSnapshotSession):
         return catalog.schema_of(self, relation)
 
     def held_at(self) -> datetime:
+        """The start of the transaction that has the snapshot."""
         ((micros,),) = self.rows("SELECT (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint")
         return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
@@ -177,15 +183,19 @@ class PostgresqlSession(PreSnapshotSession):
         return catalog.clock(self)
 
     def witness(self) -> dict[str, Any]:
+        """See `_postgresql_history`."""
         return history.witness(self)
 
     def check_restore(self, witness: Mapping[str, Any], clock: int | None) -> RestoreCheck:
+        """See `_postgresql_history`."""
         return history.check_restore(self, witness, clock)
 
     def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+        """See `_postgresql_history`."""
         return history.older_than(self, witness, relation, condition)
 
     def follows(self) -> bool:
+        """Whether it is a standby."""
         ((standby,),) = self.rows("SELECT pg_is_in_recovery()")
         return bool(standby)
 
@@ -194,6 +204,7 @@ class PostgresqlSession(PreSnapshotSession):
         return tuple(index.columns for index in catalog.unique_indexes(self, relation))
 
     def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+        """From declarative partitioning by range."""
         return catalog.ranges(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
@@ -201,6 +212,7 @@ class PostgresqlSession(PreSnapshotSession):
         return catalog.row_bytes(self, relation)
 
     def estimate(self, relation: Relation, condition: str) -> int:
+        """What the planner expects."""
         ((plan,),) = self.rows(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {relation.sql} WHERE {condition}")
         plan = json.loads(plan) if isinstance(plan, str) else plan
         return int(plan[0]["Plan"]["Plan Rows"])
@@ -244,6 +256,7 @@ class PostgresqlSession(PreSnapshotSession):
             ) from error
 
     def jdbc(self) -> Jdbc:
+        """Connects Spark to the same snapshot."""
         if self._snapshot is None:
             raise InternalError("rows were requested before the snapshot was taken")
         info = self._main.info
@@ -280,15 +293,19 @@ class PostgresqlSession(PreSnapshotSession):
         return catalog.list_tables(self.rows if self._failed is None else self._on_another_connection)
 
     def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
         return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Those that the catalog tells."""
         return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
     def close(self) -> None:
+        """Ends the connection, and with it the snapshot."""
         self._main.close()
 
     def _begins_with(self) -> dict[str, str]:

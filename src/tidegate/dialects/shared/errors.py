@@ -19,6 +19,7 @@ def bad_query(name: str, text: str) -> ConfigError:
 
 
 def login_refused(name: str, where: str) -> SourceRefused:
+    """User and password are not those of the server."""
     return SourceRefused(
         f"connection {name!r}: {where} refused the login",
         hint="Correct user and password under `connections:`, then run `tidegate doctor`.",

@@ -83,6 +83,7 @@ class Spark(Dialect):
         return self.text_of(sql, column.type)
 
     def text_of(self, sql: str, kind: Type) -> str:  # noqa: PLR0911 - one answer a type
+        """The canonical text of an expression of that (stored) type."""
         stored = kind.stored
         match stored.kind:
             case Kind.TEXT:
@@ -125,12 +126,15 @@ class Spark(Dialect):
         return (digest,), hashes, *(tuple(f"{sql} AS q{k}" for k, sql in enumerate(level)) for level in undone)
 
     def digest(self, row: str) -> str:
+        """The md5 of a text in lower hex."""
         return f"md5(CAST({row} AS binary))"
 
     def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST(conv(substr({digest}, {1 + 8 * index}, 8), 16, 10) AS bigint)"
 
     def comparable(self, sql: str, column: Column) -> str:  # noqa: ARG002 - nothing compares otherwise here
+        """The expression itself."""
         return sql
 
     def compared(self, sql: str, sign: str, kind: Type, text: str, *, pushed: bool = False) -> str:
@@ -167,9 +171,11 @@ class Spark(Dialect):
         return f"CAST({self.row_hash(columns)} AS decimal(20,0))"
 
     def as_text(self, sql: str) -> str:
+        """A number as text."""
         return f"CAST({sql} AS string)"
 
     def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
         return f"concat({', '.join(texts)})"
 
     def among(self, parts: Sequence[Slice], schema: Schema, *, pushed: bool = False) -> str:

@@ -6,10 +6,9 @@ Never writes; to detect a writer, it briefly takes the write lock.
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
@@ -21,12 +20,11 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.refusals import marked_text
 from tidegate.core.schema import Column, Kind, Schema
-from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.errors import bad_query
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
-from tidegate.dialects.sqlite.types import column_of
+from tidegate.dialects.sqlite import catalog
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -48,17 +46,6 @@ MISSING = ("no such table", "no such column")
 UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
 
 
-VIEW = "tidegate described"
-NOW = re.compile(r"CURRENT_TIMESTAMP|(?:datetime|strftime)\s*\((?![^()]*localtime)[^()]*'now'[^()]*\)?", re.IGNORECASE)
-"""In UTC, as the bound is."""
-SETS = re.compile(
-    rf'\s*UPDATE\s+(?:"[^"]+"|\w+)\s+SET\s+(?:"([^"]+)"|(\w+))\s*=\s*(?:{NOW.pattern})\s+'
-    r"WHERE\s+\w+\s*=\s*(?:NEW|OLD)\.\w+\s*;\s*END\s*;?\s*",
-    re.IGNORECASE,
-)
-ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
-
-
 class SqliteSession(PreSnapshotSession):
     """One probe's connection to one file."""
 
@@ -76,11 +63,13 @@ class SqliteSession(PreSnapshotSession):
         self._file = self.path.stat().st_ino
 
     def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
         with self._border(), self._lock:
             return self._connection.execute(sql).fetchall()
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        return self._mapped(relation, selection).schema()
+        """The columns that are read, with their exact types."""
+        return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -104,14 +93,14 @@ class SqliteSession(PreSnapshotSession):
             raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
         if not relation.parts:
             raise EdgeUnknown(f"{relation.label} is a query: name the table, or use another strategy")
-        if not self._grows(relation, column.name):
+        if not catalog.grows(self, relation, column.name):
             raise EdgeUnknown(
                 f"column {column.name!r} of {relation.label} is not INTEGER PRIMARY KEY AUTOINCREMENT: SQLite reuses "
                 f"the number of a deleted last row, and a row with a reused number would be missed",
                 hint="Declare it AUTOINCREMENT, or use `strategy: {kind: full}` or `{kind: watermark}`.",
             )
         highest = f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}"
-        found = self._alone(f"SELECT ({highest}), ({self._generated(relation)})", wait)
+        found = self._alone(f"SELECT ({highest}), ({catalog.generated(self, relation)})", wait)
         if found is None:
             return SafeBound(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
         # A file that lost the number that it keeps goes on after its greatest row.
@@ -133,22 +122,8 @@ class SqliteSession(PreSnapshotSession):
         return int.from_bytes(header[CHANGE_COUNTER]) if header.startswith(MAGIC) else None
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """The columns of the primary key and of each unique index that covers every row and no NULL."""
-        if not relation.parts:
-            return ()
-        nullable = {name for name, _, nullable in self._describe(relation) if nullable}
-        found = []
-        alias = self._rowid_alias(relation)
-        if alias is not None:
-            found.append(frozenset({alias}))
-        for _, name, unique, _, partial in self.rows(
-            f"SELECT * FROM pragma_index_list({self._arguments(relation.parts)})"
-        ):
-            if unique and not partial:
-                names = self._indexed(relation, name)
-                if None not in names and not nullable & set(names):
-                    found.append(frozenset(str(name) for name in names))
-        return tuple(found)
+        """From the primary key and the unique indexes over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
 
     def row_bytes(self, relation: Relation) -> int:
         """The file's size by the rows of the table: an upper bound."""
@@ -163,7 +138,7 @@ class SqliteSession(PreSnapshotSession):
 
     def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
         """Ranges of rowid of the same width."""
-        if parts < 2 or not self._has_rowid(relation):
+        if parts < 2 or not catalog.has_rowid(self, relation):
             return ()
         place = self.dialect.place
         ((low,),) = self.rows(f"SELECT min({place}) FROM {relation.sql}")
@@ -181,49 +156,29 @@ class SqliteSession(PreSnapshotSession):
             raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
 
     def jdbc(self) -> Jdbc:
+        """Connects Spark to the file, read-only."""
         milliseconds = str(int(BUSY.total_seconds() * 1000))
         properties = {"driver": "org.sqlite.JDBC", "open_mode": "1", "busy_timeout": milliseconds}
         return Jdbc(url=f"jdbc:sqlite:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
-        rows = self.rows(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
-        )
-        return [("main", name) for (name,) in rows]
+        """The tables of the file."""
+        return catalog.list_tables(self)
 
-    def views(self) -> list[tuple[str, str]]:
-        return [
-            ("main", name) for (name,) in self.rows("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY 1")
-        ]
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
+        return catalog.views(self)
 
-    def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        rows = self.rows(
-            "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c "
-            "WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
-        )
-        found: dict[tuple[str, str], tuple[str, ...]] = {}
-        for table, column in rows:
-            found["main", table] = (*found.get(("main", table), ()), column)
-        return found
+    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Those that the catalog tells."""
+        return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        relation = self.dialect.relation(schema, table)
-        found = self._mapped(relation, ColumnSelection())
-        keys = sorted((row[5], row[1]) for row in self._info(relation.parts) if row[5])
-        listed = self.rows(f"SELECT * FROM pragma_index_list({self._arguments(relation.parts)})")
-        indexes = [self._indexed(relation, row[1]) for row in listed if row[3] != "pk"]
-        return TableFacts(
-            schema=schema,
-            table=table,
-            columns=Schema(columns=found.columns),
-            unsupported=found.unsupported,
-            primary_key=tuple(name for _, name in keys),
-            indexes=tuple(tuple(name for name in names if name is not None) for names in indexes),
-            rows=self.estimate(relation, "1 = 1"),
-            clocked=self._clocked(relation),
-        )
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
 
     def close(self) -> None:
+        """Ends the connection."""
         self._connection.close()
 
     def _alone(self, sql: str, wait: timedelta = timedelta(seconds=1)) -> Row | None:
@@ -310,101 +265,6 @@ class SqliteSession(PreSnapshotSession):
         if "syntax error" in text:
             return bad_query(self.name, text)
         return SourceError(f"connection {self.name!r}: SQLite rejected the statement: {text}")
-
-    def _mapped(self, relation: Relation, selection: ColumnSelection) -> RelationColumns:
-        natives = [(name, (declared, nullable)) for name, declared, nullable in self._describe(relation)]
-        return described(relation.label, natives, selection, column_of)
-
-    def _describe(self, relation: Relation) -> list[tuple[str, str, bool]]:
-        """Name, declaration and whether NULL is allowed."""
-        if not relation.parts:
-            view = self.dialect.quote(VIEW)
-            self.rows(f"CREATE TEMP VIEW {view} AS SELECT * FROM {relation.sql}")
-            try:
-                return [(row[1], row[2], True) for row in self._info((VIEW,))]
-            finally:
-                self.rows(f"DROP VIEW temp.{view}")
-        found = self._info(relation.parts)
-        if not found:
-            raise ColumnMissing(f"connection {self.name!r}: there is no table {relation.label}", table=relation.label)
-        alias = self._rowid_alias(relation)
-        return [(row[1], row[2], not row[3] and row[1] != alias) for row in found]
-
-    def _info(self, parts: tuple[str, ...]) -> list[Row]:
-        """cid, name, type, notnull, default, place in the primary key."""
-        return self.rows(f"SELECT * FROM pragma_table_xinfo({self._arguments(parts)}) WHERE hidden <> 1")
-
-    def _arguments(self, parts: tuple[str, ...]) -> str:
-        string = self.dialect.string
-        return f"{string(parts[-1])}, {string(parts[0])}" if len(parts) > 1 else string(parts[-1])
-
-    def _created(self, relation: Relation) -> str:
-        schema = self.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
-        name = self.dialect.string(relation.parts[-1])
-        rows = self.rows(
-            f"SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE"
-        )
-        return str(rows[0][0]) if rows else ""
-
-    def _rowid_alias(self, relation: Relation) -> str | None:
-        """The column that is the rowid: an INTEGER PRIMARY KEY without an index of its own, which one DESC has."""
-        keys = [row for row in self._info(relation.parts) if row[5]]
-        if len(keys) != 1 or keys[0][2].upper() != "INTEGER" or not self._has_rowid(relation):
-            return None
-        indexes = self.rows(f"SELECT origin FROM pragma_index_list({self._arguments(relation.parts)})")
-        return None if ("pk",) in indexes else str(keys[0][1])
-
-    def _grows(self, relation: Relation, column: str) -> bool:
-        """Whether a number of the column is never given twice."""
-        # The word cannot stand in a column's name by itself without quotes, nor in any other clause.
-        words = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]", " ", self._created(relation))
-        return (
-            self._rowid_alias(relation) == column and re.search(r"\bAUTOINCREMENT\b", words, re.IGNORECASE) is not None
-        )
-
-    def _generated(self, relation: Relation) -> str:
-        """The statement for the last number that an AUTOINCREMENT table has given; no row if it gave none."""
-        schema = self.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
-        name = self.dialect.string(relation.parts[-1])
-        return f"SELECT seq FROM {schema}.sqlite_sequence WHERE name = {name} COLLATE NOCASE"
-
-    def _has_rowid(self, relation: Relation) -> bool:
-        """Whether rows have a number that orders them."""
-        if not relation.parts or not self._created(relation):
-            return False
-        if any(row[1].lower() in ROWIDS for row in self._info(relation.parts)):
-            return False
-        try:
-            self.rows(f"SELECT rowid FROM {relation.sql} LIMIT 0")
-        except (ColumnMissing, SourceError):
-            return False
-        return True
-
-    def _indexed(self, relation: Relation, index: str) -> tuple[str | None, ...]:
-        parts = (*relation.parts[:-1], index)
-        return tuple(row[2] for row in self.rows(f"SELECT * FROM pragma_index_info({self._arguments(parts)})"))
-
-    def _clocked(self, relation: Relation) -> dict[str, str]:
-        """Columns that triggers set to the time at every insert and every update.
-
-        A default, which an insert may overrule, a trigger with a condition or of some columns alone, one that does
-        anything else, and a second one of the same event prove nothing.
-        """
-        table = self.dialect.string(relation.parts[-1])
-        rows = self.rows(
-            f"SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = {table} COLLATE NOCASE"
-        )
-        proven: dict[str, dict[str, str]] = {"INSERT": {}, "UPDATE": {}}
-        for trigger, sql in rows:
-            head, body = re.split(r"\bBEGIN\b", re.sub(r"--[^\n]*", " ", sql), maxsplit=1, flags=re.IGNORECASE)
-            event = re.search(r"\bAFTER\s+(INSERT|UPDATE)\s+ON\b", head, re.IGNORECASE)
-            only = SETS.fullmatch(body)
-            if event is None or only is None or re.search(r"\bWHEN\b", head, re.IGNORECASE):
-                return {}
-            proven[event[1].upper()][only[1] or only[2]] = trigger
-        if len(rows) > len(proven):
-            return {}
-        return {name: f"trigger {trigger}" for name, trigger in proven["UPDATE"].items() if name in proven["INSERT"]}
 
 
 def _md5(text: str) -> str:

@@ -55,6 +55,7 @@ class Commit:
         return next(self.of("commitInfo"), {})
 
     def of(self, kind: str) -> Iterator[Mapping[str, Any]]:
+        """The actions of a kind."""
         return (action[kind] for action in self.actions if action.get(kind) is not None)
 
     @property
@@ -117,9 +118,11 @@ class Log:
 
     @property
     def version(self) -> int:
+        """The newest version."""
         return max(int(name[:20]) for name in self.names if _COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name))
 
     def commit(self, version: int) -> Commit | None:
+        """The commit that made the version; None if the log does not keep it any more."""
         name = f"{version:020}.json"
         if name not in self.names:
             return None
@@ -132,7 +135,11 @@ class Log:
         return [each.version for each in older if {_identity(file) for file in each.files} == wanted]
 
     def commits(self, *, after: int, upto: int | None = None) -> Iterator[Commit]:
-        """The commits behind a version, oldest first. Raises WriteError: one of them is not kept any more."""
+        """The commits behind a version, oldest first.
+
+        Raises:
+            WriteError: one of them is not kept any more.
+        """
         for version in range(after + 1, (self.version if upto is None else upto) + 1):
             commit = self.commit(version)
             if commit is None:

@@ -77,6 +77,7 @@ class Files:
     snapshot: Snapshot
 
     def read(self, files: Iterable[Mapping[str, Any]], names: Sequence[str]) -> pa.Table:
+        """These columns of every row of the files, deleted ones among them."""
         fields = self._fields(names)
         parts = [self._read(file, fields) for file in files]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})

@@ -47,6 +47,7 @@ def status(request: Request) -> Response:
 
 
 def history(request: Request) -> Response:
+    """As `history STREAM --json`."""
     registry, limit = _state(request).service.registry, _number(request, "limit", RUNS)
     return _of_stream(
         request,
@@ -58,6 +59,7 @@ def history(request: Request) -> Response:
 
 
 def tasks(request: Request) -> Response:
+    """As `tasks STREAM --json`."""
     registry, limit = _state(request).service.registry, _number(request, "limit", TASKS)
     return _of_stream(
         request, lambda line: {"tasks": [each.to_dict() for each in registry.tasks(line.status.uid, limit=limit)]}
@@ -65,6 +67,8 @@ def tasks(request: Request) -> Response:
 
 
 def intervals(request: Request) -> Response:
+    """As `status STREAM --json`."""
+
     def document(line: Line) -> dict[str, Any]:
         found = _state(request).service.registry.intervals(line.status.uid)
         parts, gaps = ([part.to_dict() for part in each] for each in (found.parts, found.gaps))
@@ -74,6 +78,7 @@ def intervals(request: Request) -> Response:
 
 
 def table(request: Request) -> Response:
+    """As `show STREAM --json`."""
     project = _state(request).service.project
     return _of_stream(request, lambda line: project.show(line.name).to_dict())
 

@@ -39,6 +39,7 @@ def environment(redact: Callable[[str], str]) -> Environment:
 
 
 def page(made: Environment, name: str, values: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
+    """The answer with that template."""
     return HTMLResponse(made.get_template(name).render(values), status_code=status)
 
 

@@ -53,6 +53,7 @@ class History:
 
     @property
     def own(self) -> tuple[str, ...]:
+        """The columns of the history, in order."""
         named = (self.valid_from, self.valid_to, self.is_current, self.version, self.row_hash)
         return tuple(name for name in named if name is not None)
 
@@ -101,6 +102,7 @@ class History:
         return f"{quote(self.valid_from)} <=> {quote(self.valid_to)}"
 
     def moment(self, text: str | None) -> str:
+        """A literal of the type; NULL for None."""
         return f"CAST(NULL AS {self.type.stored.spark})" if text is None else Spark().literal(self.type, text)
 
     def later(self, moment: str, steps: str = "1") -> str:

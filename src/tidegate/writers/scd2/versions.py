@@ -118,7 +118,11 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
 
 
 def currently(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> DataFrame:
-    """The versions that will be current once the batch is written. Raises CheckFailed: see `write`."""
+    """The versions that will be current once the batch is written.
+
+    Raises:
+        CheckFailed: see `write`.
+    """
     current = quote(history.is_current)
     with translated(f"reading the versions of {plan.stream.target}"):
         if plan.write.mode in BEGINS:
@@ -256,6 +260,7 @@ def _brings(checked: Checked, plan: LoadPlan) -> Brings:
 
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
+    """Raises DuplicateKeys where nothing says which of two rows counts."""
     with translated(f"reading the rows for {plan.stream.target}"):
         found = histories.conflicts(placed, history)
     if found:
