@@ -15,7 +15,6 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Dialect, Relation, Row
 from tidegate.core.schema import Column, Kind
-from tidegate.dialects.oracle.catalog import CatalogSession, place, schema_of
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown
 
@@ -65,7 +64,7 @@ QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 VIEWS = ("GV_$TRANSACTION", "GV_$SESSION", "GV_$LOCK", "DBA_2PC_PENDING")
 
 
-class BoundsSession(CatalogSession, Protocol):
+class BoundsSession(Protocol):
     """What the questions here need of a session: statements outside of its snapshot."""
 
     name: str
@@ -77,6 +76,15 @@ class BoundsSession(CatalogSession, Protocol):
     @property
     def user(self) -> str:
         """The user, as a statement holds it."""
+
+    def ask(self, sql: str) -> list[Row]:
+        """The rows of a statement that sees what is committed now."""
+
+    def place(self, relation: Relation) -> tuple[str, str]:
+        """The expressions of a table's owner and name."""
+
+    def schema_of(self, relation: Relation) -> str | None:
+        """See `Session.schema_of`."""
 
 
 def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
@@ -150,7 +158,7 @@ def _must_be_counted(session: BoundsSession, relation: Relation, column: Column)
             f"{relation.label} is a query, so it is unknown who is still writing to its tables",
             hint="Name the table with `source: {table: …}`, or use another strategy.",
         )
-    owner, table = place(session, relation)
+    owner, table = session.place(relation)
     rows = session.ask(IDENTITY.format(owner=owner, table=table, name=session.dialect.string(column.name)))
     if not rows:
         raise EdgeUnknown(
@@ -175,8 +183,8 @@ def _must_be_counted(session: BoundsSession, relation: Relation, column: Column)
 def _must_be_here(session: BoundsSession, relation: Relation) -> None:
     """Raises EdgeUnknown where rows are written in another database, as far as the name, a view or a query says so."""
     if relation.parts:
-        owner, table = place(session, relation)
-        own = len(relation.parts) > 1 or schema_of(session, relation) is not None
+        owner, table = session.place(relation)
+        own = len(relation.parts) > 1 or session.schema_of(relation) is not None
         owners = owner if own else f"{owner}, 'PUBLIC'"
         links = [link for (link,) in session.ask(LINKS.format(owner=owner, owners=owners, table=table))]
     else:

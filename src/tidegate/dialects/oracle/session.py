@@ -6,7 +6,7 @@ Never writes. Statements for safe bounds never run inside the snapshot.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -17,10 +17,10 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
-from tidegate.dialects.oracle import catalog
 from tidegate.dialects.oracle.address import address_of
-from tidegate.dialects.oracle.types import Native
-from tidegate.errors import EnvironmentMissing, InternalError
+from tidegate.dialects.oracle.types import NATIONAL, Native, column_of
+from tidegate.dialects.shared.columns import RelationColumns, by_table, described
+from tidegate.errors import EnvironmentMissing, InternalError, SchemaRefused
 
 try:
     import oracledb
@@ -38,6 +38,41 @@ SETTINGS = (
 NOW = "SELECT to_char(dbms_flashback.get_system_change_number) FROM dual"
 
 Connect = Callable[..., Any]
+
+
+UNKNOWN_ROW_BYTES = 100
+UNICODE = frozenset({"AL32UTF8", "UTF8"})
+CHARSET = "SELECT value FROM nls_database_parameters WHERE parameter = 'NLS_CHARACTERSET'"
+# Whole keys: of constraints that hold for every row.
+KEYS = """
+SELECT c.constraint_type, c.constraint_name, k.column_name, t.nullable FROM all_constraints c
+JOIN all_cons_columns k ON k.owner = c.owner AND k.constraint_name = c.constraint_name
+JOIN all_tab_columns t ON t.owner = k.owner AND t.table_name = k.table_name AND t.column_name = k.column_name
+WHERE c.constraint_type IN ('P', 'U') AND c.status = 'ENABLED' AND c.validated = 'VALIDATED' AND {where}
+ORDER BY c.constraint_type, c.constraint_name, k.position
+"""
+INDEXES = """
+SELECT i.index_name, k.column_name FROM all_indexes i
+JOIN all_ind_columns k ON k.index_owner = i.owner AND k.index_name = i.index_name
+WHERE i.table_owner = {owner} AND i.table_name = {table} AND i.index_type = 'NORMAL' AND i.status <> 'UNUSABLE'
+ORDER BY i.index_name, k.column_position
+"""
+TABLES = """
+SELECT t.owner, t.table_name FROM all_tables t JOIN all_users u ON u.username = t.owner
+WHERE u.oracle_maintained = 'N' AND t.temporary = 'N' AND t.nested = 'NO' AND t.secondary = 'N' AND t.dropped = 'NO'
+  AND (t.iot_type IS NULL OR t.iot_type = 'IOT') ORDER BY 1, 2
+"""
+VIEWS = """
+SELECT v.owner, v.view_name FROM all_views v JOIN all_users u ON u.username = v.owner
+WHERE u.oracle_maintained = 'N' ORDER BY 1, 2
+"""
+PRIMARY_KEYS = """
+SELECT c.owner, c.table_name, k.column_name FROM all_constraints c
+JOIN all_cons_columns k ON k.owner = c.owner AND k.constraint_name = c.constraint_name
+JOIN all_users u ON u.username = c.owner AND u.oracle_maintained = 'N'
+WHERE c.constraint_type = 'P' AND c.status = 'ENABLED' AND c.validated = 'VALIDATED' ORDER BY 1, 2, k.position
+"""
+DATABASE = "sys_context('USERENV', 'DB_NAME') || '/' || sys_context('USERENV', 'CON_NAME')"
 
 
 class OracleSession(PreSnapshotSession):
@@ -76,7 +111,16 @@ class OracleSession(PreSnapshotSession):
             return [(info.name, Native.of(info)) for info in cursor.description or ()]
 
     def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
-        return catalog.columns(self, relation, selection)
+        """The columns that are read, exactly.
+
+        Raises:
+            ColumnMissing: there is no such table.
+            SchemaRefused: types that cannot be kept, or names that Spark cannot tell apart.
+            ConfigError: a column is named that is not there.
+        """
+        found = self._mapped(relation, selection).schema()
+        self._refuse_national(relation, found)
+        return found
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -101,27 +145,40 @@ class OracleSession(PreSnapshotSession):
         self._snapshot = snapshot
 
     def identity(self, relation: Relation) -> str:
-        """Database, container and the table's number."""
-        return catalog.identity(self, relation)
+        """The names of the database and its container, and the table's number, which another table has not."""
+        ((database,),) = self.ask(f"SELECT {DATABASE} FROM dual")
+        rows: list[Row] = []
+        if relation.parts:
+            owner, table = self.place(relation)
+            rows = self.ask(
+                f"SELECT to_char(object_id) FROM all_objects WHERE owner = {owner} AND object_name = {table} "
+                "AND object_type IN ('TABLE', 'VIEW', 'MATERIALIZED VIEW') ORDER BY object_type"
+            )
+        return ":".join(["oracle", str(database), *(str(number) for (number,) in rows[-1:])])
 
     def schema_of(self, relation: Relation) -> str | None:
         """The user's own schema, where it has the table."""
-        return catalog.schema_of(self, relation)
+        owner, table = self.place(relation)
+        rows = self.ask(f"SELECT owner FROM all_tables WHERE owner = {owner} AND table_name = {table}")
+        return str(rows[0][0]) if rows else None
 
     def clock(self) -> int | None:
         """The number of the last change: only a database that was set back has a smaller one."""
         return self._change_number()
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        return catalog.unique_sets(self, relation)
+        """The columns of each key that holds for every row and has no NULL."""
+        found = self._keys(relation)
+        return tuple(frozenset(names) for _, without_null, names in found if without_null)
 
     def row_bytes(self, relation: Relation) -> int:
-        """The average of the statistics."""
-        return catalog.row_bytes(self, relation)
+        """The table's average; a guess for what has none."""
+        found = self._size(relation)
+        return (found[1] if found else 0) or UNKNOWN_ROW_BYTES
 
     def estimate(self, relation: Relation, condition: str) -> int:
         """The number of the statistics; of some of the rows the exact one, for a plan needs a table of its own."""
-        known = catalog.size(self, relation) if condition == "1 = 1" else None
+        known = self._size(relation) if condition == "1 = 1" else None
         if known is not None:
             return known[0]
         ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
@@ -138,16 +195,37 @@ class OracleSession(PreSnapshotSession):
         return self.address.jdbc(f"BEGIN {settings} {self._reads_at()} END;")
 
     def list_tables(self) -> list[tuple[str, str]]:
-        return catalog.list_tables(self)
+        """Tables that the user may see, outside the system's schemas."""
+        return [(owner, table) for owner, table in self.ask(TABLES)]
 
     def views(self) -> Sequence[tuple[str, str]]:
-        return catalog.views(self)
+        """Views that the user may see, outside the system's schemas."""
+        return [(owner, view) for owner, view in self.ask(VIEWS)]
 
-    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        return catalog.primary_keys(self)
+    def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The columns of every primary key in their order, by owner and table."""
+        return by_table(self.ask(PRIMARY_KEYS))
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        return catalog.facts(self, schema, table)
+        """Keys, types, indexes and size of one table."""
+        relation = self.dialect.relation(schema, table)
+        found = self._mapped(relation, ColumnSelection())
+        owner, name = self.place(relation)
+        indexes: dict[str, tuple[str, ...]] = {}
+        for index, column in self.ask(INDEXES.format(owner=owner, table=name)):
+            indexes[index] = (*indexes.get(index, ()), str(column))
+        primary = next((names for is_primary, _, names in self._keys(relation) if is_primary), ())
+        known = self._size(relation)
+        return TableFacts(
+            schema=schema,
+            table=table,
+            columns=Schema(columns=found.columns),
+            unsupported=found.unsupported,
+            primary_key=primary,
+            indexes=tuple(names for names in indexes.values() if names != primary),
+            rows=known[0] if known else 0,
+            as_text=found.as_text,
+        )
 
     def close(self) -> None:
         for connection in (self._snapshot, self._main):
@@ -179,3 +257,48 @@ class OracleSession(PreSnapshotSession):
             connection.close()
             raise
         return connection
+
+    def _mapped(self, relation: Relation, selection: ColumnSelection) -> RelationColumns:
+        natives = self.describe(f"SELECT * FROM {relation.sql} WHERE 1 = 0")
+        return described(relation.label, natives, selection, column_of, as_text=())
+
+    def _refuse_national(self, relation: Relation, schema: Schema) -> None:
+        """Raises SchemaRefused where characters of NVARCHAR2 would become question marks in the text of a row."""
+        national = [column.name for column in schema if column.native in NATIONAL]
+        if not national:
+            return
+        ((charset,),) = self.ask(CHARSET)
+        if charset not in UNICODE:
+            raise SchemaRefused(
+                f"{relation.label}: the database's character set {charset} does not have every character that "
+                f"{', '.join(map(repr, national))} may hold",
+                hint="Leave them out with `source: {exclude: […]}`.",
+                column=national[0],
+            )
+
+    def place(self, relation: Relation) -> tuple[str, str]:
+        """The expressions of a table's owner and name."""
+        string = self.dialect.string
+        owner = string(relation.parts[0]) if len(relation.parts) > 1 else "sys_context('USERENV', 'CURRENT_SCHEMA')"
+        return owner, string(relation.parts[-1])
+
+    def _keys(self, relation: Relation) -> list[tuple[bool, bool, tuple[str, ...]]]:
+        """Of every key: whether it is the primary one, whether none of its columns is NULL, and these."""
+        if not relation.parts:
+            return []
+        owner, table = self.place(relation)
+        keys: dict[tuple[str, str], list[Row]] = {}
+        for row in self.ask(KEYS.format(where=f"c.owner = {owner} AND c.table_name = {table}")):
+            keys.setdefault((str(row[0]), str(row[1])), []).append(row)
+        return [
+            (kind == "P", all(row[3] == "N" for row in rows), tuple(str(row[2]) for row in rows))
+            for (kind, _), rows in keys.items()
+        ]
+
+    def _size(self, relation: Relation) -> tuple[int, int] | None:
+        """Rows and bytes of one row, as the statistics have them; None where there are none."""
+        if not relation.parts:
+            return None
+        owner, table = self.place(relation)
+        rows = self.ask(f"SELECT num_rows, avg_row_len FROM all_tables WHERE owner = {owner} AND table_name = {table}")
+        return (int(rows[0][0]), int(rows[0][1] or 0)) if rows and rows[0][0] is not None else None
