@@ -29,7 +29,7 @@ def installed(tmp_path):
         entry="[tidegate.strategies] nightly = nightly_plugin:Nightly",
     )
     (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
-    subprocess.run([sys.executable, "-c", MAKE_DATABASE], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", MAKE_DATABASE], cwd=tmp_path, check=True, timeout=240)
     return tmp_path
 
 

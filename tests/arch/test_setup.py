@@ -35,7 +35,7 @@ def told(machine: Path, script: str, **environ: str) -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     return done.returncode, done.stderr
 
@@ -84,7 +84,7 @@ def test_what_is_installed_is_compiled(machine):
 
 def test_the_scripts_are_plain_shell():
     for script in SCRIPTS.glob("*.sh"):
-        subprocess.run(["/bin/sh", "-n", str(script)], check=True, timeout=60)
+        subprocess.run(["/bin/sh", "-n", str(script)], check=True, timeout=240)
 
 
 def test_the_image_is_built_from_every_file_that_the_package_links_to():

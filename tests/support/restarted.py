@@ -34,7 +34,7 @@ class Restarted:
     def kill(self) -> None:
         """As a loss of power ends it."""
         self._process.kill()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=240)
 
     def restart(self) -> None:
         """Starts it if it does not run."""

@@ -18,4 +18,4 @@ def served(server: socketserver.BaseServer) -> Iterator[Any]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(timeout=30)
+        thread.join(timeout=240)

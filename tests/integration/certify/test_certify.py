@@ -144,7 +144,7 @@ def started(folder: Path, url: str, case: str = "") -> subprocess.Popen[str]:
 def test_everything_is_removed_after_an_interruption(pg_url: str, tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path, pg_url)
     process.send_signal(number)
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "nothing is left in schema tidegate_certify" in rest
     assert place_of(pg_url).missing
@@ -156,7 +156,7 @@ def test_everything_is_removed_after_an_interruption(pg_url: str, tmp_path: Path
 def test_what_a_kill_leaves_is_named_and_removed_when_asked(pg_url: str, tmp_path: Path) -> None:
     process = started(tmp_path, pg_url, "cdc: first load")
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert slots(pg_url) == 1
     code, document = certify(tmp_path, pg_url, "--yes")
     assert code == 2

@@ -171,7 +171,7 @@ def test_no_jvm_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
         jvm = int(process.stdout.readline())
         assert alive(jvm)
         process.send_signal(how)
-        process.wait(timeout=60)
+        process.wait(timeout=240)
     for _ in range(600):
         if not alive(jvm):
             return

@@ -89,7 +89,7 @@ def pgbench(postgres: PostgresServer, database: str, folder: Path, seed: int) ->
             assert process.poll() is None, (folder / "pgbench").read_text(encoding="utf-8")
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=240)
 
 
 def killed(folder, after: float) -> None:
@@ -101,7 +101,7 @@ def killed(folder, after: float) -> None:
         process.wait(timeout=after)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        process.wait(timeout=240)
 
 
 def test_postgresql_to_the_lake_through_debezium(kafka, connect, postgres, tmp_path):

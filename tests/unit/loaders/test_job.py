@@ -65,7 +65,7 @@ def test_a_job_without_arguments_does_not_end_well(variable, monkeypatch, capsys
 
 def test_importing_it_imports_no_pyspark():
     code = "import sys, incremental_loading; print('pyspark' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert done.stdout == "False\n"
 
 

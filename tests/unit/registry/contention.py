@@ -43,7 +43,7 @@ def test_a_lease_ends_with_an_exception_too(registry):
 
 
 def test_two_threads_hold_two_streams(registry):
-    together = threading.Barrier(2, timeout=20)
+    together = threading.Barrier(2, timeout=240)
     failures = []
 
     def work(uid):

@@ -96,7 +96,7 @@ def test_a_place_without_permission():
         answers = context.Queue()
         process = context.Process(target=_as_nobody, args=(answers, f"sqlite:///{closed}/new/registry.db", existing))
         process.start()
-        got = [answers.get(timeout=60) for _ in range(2)]
+        got = [answers.get(timeout=240) for _ in range(2)]
         process.join()
         closed.chmod(0o755)
     for kind, message, hint in got:
@@ -128,7 +128,7 @@ with Registry.open({url!r}) as registry:
 unwanted = ("alembic", "psycopg", "pyspark", "pydantic", "yaml", "sqlalchemy.dialects.postgresql", "sqlalchemy.orm")
 print([name for name in unwanted if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=240)
     assert done.stdout.strip() == "[]"
 
 

@@ -100,7 +100,7 @@ def own(tmp_path):
 
 def test_a_command_has_the_terminal_folder_and_environment_of_its_caller(serving, tmp_path):
     call = serving.call("tell", cwd=tmp_path, env={**os.environ, "OF_THE_CALLER": "a b", "PYTHONIOENCODING": "latin-1"})
-    out, err = call.communicate(b"typed", timeout=30)
+    out, err = call.communicate(b"typed", timeout=240)
     assert (out.decode(), err) == (f"{tmp_path} a b typed\n", "über\n".encode("latin-1"))
     assert call.returncode == 0
 
@@ -110,7 +110,7 @@ def test_several_commands_run_side_by_side(serving):
     assert [call.stdout.readline() for call in calls] == [b"asleep\n"] * 4
     for call in calls:
         call.send_signal(signal.SIGINT)
-    assert [call.communicate(timeout=30)[0] for call in calls] == [b"woken\n"] * 4
+    assert [call.communicate(timeout=240)[0] for call in calls] == [b"woken\n"] * 4
 
 
 def test_signals_end_the_command_alone(serving):
@@ -118,7 +118,7 @@ def test_signals_end_the_command_alone(serving):
     for call in (first, second):
         assert call.stdout.readline() == b"asleep\n"
     first.send_signal(signal.SIGINT)
-    assert (first.communicate(timeout=30)[0], first.returncode) == (b"woken\n", 130)
+    assert (first.communicate(timeout=240)[0], first.returncode) == (b"woken\n", 130)
     assert second.poll() is None
     second.send_signal(signal.SIGTERM)
     assert second.wait(30) == 1, "no handler of this command: it dies, as the caller is told"
@@ -135,14 +135,14 @@ def test_a_command_whose_caller_is_killed_ends(own):
 
 def test_a_command_that_dies_is_told_as_lost(serving):
     call = serving.call("die")
-    _, err = call.communicate(timeout=30)
+    _, err = call.communicate(timeout=240)
     assert call.returncode == 1
     assert err.startswith(b"error[service_lost]: ")
 
 
 def test_a_command_that_breaks_says_so(serving):
     call = serving.call("break")
-    _, err = call.communicate(timeout=30)
+    _, err = call.communicate(timeout=240)
     assert (call.returncode, err) == (1, b"error[internal]: ValueError: it is broken\n")
 
 
@@ -151,7 +151,7 @@ def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     call = own.call("sleep")
     assert call.stdout.readline() == b"asleep\n"
     own.process.kill()
-    out, err = call.communicate(timeout=30)
+    out, err = call.communicate(timeout=240)
     assert (call.returncode, err[:21]) == (1, b"error[service_lost]: ")
     assert out == b"", "it is killed, not interrupted: the registry says so of its run"
     assert (own.place.folder / "service.sock").exists(), "nothing cleaned up"
@@ -192,7 +192,7 @@ def test_who_calls_is_what_the_kernel_says():
 
 def test_there_is_one_service_of_a_project(serving):
     second = subprocess.run(
-        [sys.executable, SERVED, serving.folder], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, SERVED, serving.folder], capture_output=True, text=True, check=False, timeout=240
     )
     assert (second.returncode, second.stderr) == (1, "another one runs\n")
     assert serving.ask(ask="state")["pid"] == serving.process.pid
@@ -226,7 +226,7 @@ def asked(folder):
 def test_a_refused_command_runs_without_the_service(tmp_path):
     with asked(tmp_path) as (call, connection):
         wire.send(connection, {"refused": "the service is of another version"})
-        assert call.communicate(timeout=30)[1] == "the service is of another version: running without it\n"
+        assert call.communicate(timeout=240)[1] == "the service is of another version: running without it\n"
         assert call.returncode == 77
 
 
@@ -234,7 +234,7 @@ def test_a_command_that_a_service_did_not_begin_runs_without_it(tmp_path):
     """As when a project is so wrong that the service left behind for it ends as soon as it has read it."""
     with asked(tmp_path) as (call, connection):
         connection.close()
-        assert "ended before it began this command: running without it" in call.communicate(timeout=30)[1]
+        assert "ended before it began this command: running without it" in call.communicate(timeout=240)[1]
         assert call.returncode == 77
 
 
@@ -268,7 +268,7 @@ def test_events_of_commands_reach_those_who_follow_them(serving):
         assert serving.ask(ask="state")["commands"] == 0, "it has taken both by now"
         assert serving.call("load").wait(30) == 0
         for queue in (events, others):
-            told = [queue.get(timeout=30) for _ in range(2)]
+            told = [queue.get(timeout=240) for _ in range(2)]
             assert [(each.stream, each.stage, each.moment) for each in told] == [
                 ("a", Stage.READ, Moment.START),
                 ("a", Stage.READ, Moment.DONE),
