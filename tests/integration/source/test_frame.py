@@ -16,7 +16,7 @@ from tidegate.core.bucketing import Buckets
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
 from tidegate.core.ports.source import Probe
-from tidegate.core.schema import INT, TEXT, Column, array
+from tidegate.core.schema import INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, array
 from tidegate.core.slices import Everything, Keys, Partition, Range, SnapshotPair
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SourceError
@@ -177,3 +177,8 @@ def test_a_value_that_moves_to_its_neighbour_is_another_hash(spark):
     rows = [("x", None, [1]), (None, "x", [1]), ("x", None, [1, None]), ("x", None, [None, 1]), ("x", None, None)]
     frame = spark.createDataFrame(rows, "a string, b string, c array<int>")
     assert frame.selectExpr(Spark().row_hash(columns)).distinct().count() == len(rows)
+    for kind in (TIMESTAMP, TIMESTAMPTZ):  # a microsecond apart
+        texts = "array(), array(null), array('2025-01-01 00:00:00'), array('2025-01-01 00:00:00.000001')"
+        frame = spark.sql(f"SELECT CAST(at AS array<{kind.spark}>) AS at FROM (SELECT explode(array({texts})) AS at)")
+        hashed = frame.selectExpr(Spark().row_hash([Column(name="at", type=array(kind))]))
+        assert hashed.distinct().count() == 4

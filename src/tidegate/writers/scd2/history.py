@@ -226,11 +226,11 @@ def lacking(changes: DataFrame, stored: DataFrame, history: History) -> int:
     """Rows that no version shows at their moment."""
     keys = [quote(name) for name in history.key]
     rows = changes.where(f"NOT {DELETED} AND {AT} IS NOT NULL").selectExpr(
-        *keys, AT, f"to_json({history.row_tracked}) AS {TRACKED}"
+        *keys, AT, f"{history.row_tracked} AS {TRACKED}"
     )
     begin = f"{quote(history.valid_from)} AS {_STORED}"
     shown = stored.where(f"NOT ({history.marker})").selectExpr(
-        *keys, begin, f"{history.ended} AS {NEXT}", f"to_json({history.row_tracked}) AS {_MADE}"
+        *keys, begin, f"{history.ended} AS {NEXT}", f"{history.row_tracked} AS {_MADE}"
     )
     within = f"{_STORED} <= {AT} AND ({NEXT} IS NULL OR {AT} < {NEXT}) AND {_MADE} = {TRACKED}"
     met = rows.join(shown, on=list(history.key), how="inner").where(within).selectExpr(*keys, AT, TRACKED)
