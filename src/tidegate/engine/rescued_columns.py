@@ -42,13 +42,13 @@ def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[st
     return found
 
 
-def rescuing(
-    source: Source[Probe], contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...]
+def rescuing(  # noqa: PLR0913 - a source, and the table of a stream
+    source: Source[Probe], contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...], *, uid: str
 ) -> Source[Probe]:
     """The source as its table sees it; itself, unless the contract leaves columns out or casts them."""
     if not any(contract[kind] in MAPPED for kind in LEAVES_OUT):
         return source
-    return RescuingSource(source=source, lake=lake, target=target, contract=contract, key=key)
+    return RescuingSource(source=source, lake=lake, target=target, contract=contract, key=key, uid=uid)
 
 
 def unloaded_changes(probe: Probe) -> tuple[SchemaChange, ...]:
@@ -66,16 +66,19 @@ class RescuingSource(Source[Probe]):
     target: Target
     contract: Mapping[str, str]
     key: tuple[str, ...]
+    uid: str
 
     @contextmanager
     def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
         """Opens the source; a table that is not there yet gets all its columns."""
-        table = self.lake.state(self.target, "").schema
+        state = self.lake.state(self.target, self.uid)
         with self.source.probe(sparks, bound) as probe:
             if probe.rescue is None:
                 raise InternalError(f"the source of {self.target} cannot leave out columns")
-            if table is not None:
-                probe.rescue.map_columns(ColumnMapping(table=table, contract=self.contract, key=self.key))
+            if state.schema is not None:
+                before = state.since_load.source_columns
+                mapping = ColumnMapping(table=state.schema, contract=self.contract, key=self.key, before=before)
+                probe.rescue.map_columns(mapping)
             yield probe
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:

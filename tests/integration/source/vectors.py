@@ -12,6 +12,7 @@ from typing import Any
 from integration.source.places import Place
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import Target
+from tidegate.core.ports.format import TableState
 from tidegate.core.schema import TEXT, TIMESTAMP, Schema, Type, decimal
 from tidegate.engine import rescued_columns
 from tidegate.sources.database import Database
@@ -84,8 +85,9 @@ def cast(source: Any, types: Mapping[str, Type]) -> Any:
     """The source as a table sees it that keeps columns in other types."""
     with source.probe() as probe:
         columns = tuple(replace(column, type=types.get(column.name, column.type)) for column in probe.schema())
-    lake: Any = SimpleNamespace(state=lambda *_: SimpleNamespace(schema=Schema(columns=columns)))
-    return rescued_columns.rescuing(source, CONTRACT, lake, Target(lake="lake", namespace=("s",), table="t"), ())
+    lake: Any = SimpleNamespace(state=lambda *_: TableState(exists=True, schema=Schema(columns=columns)))
+    target = Target(lake="lake", namespace=("s",), table="t")
+    return rescued_columns.rescuing(source, CONTRACT, lake, target, (), uid="t")
 
 
 def more(text: str) -> str:

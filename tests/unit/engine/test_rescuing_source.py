@@ -25,7 +25,7 @@ def test_every_question_is_passed_on():
 
 def test_its_rows_lie_where_those_of_its_source_do():
     source = Database(connection=Connection(name="shop", url="postgresql://me@db.example/shop"), table="public.orders")
-    made = RescuingSource(source=source, lake=None, target=None, contract={}, key=())
+    made = RescuingSource(source=source, lake=None, target=None, contract={}, key=(), uid="t")
     assert made.origin() == source.origin() is not None
 
 

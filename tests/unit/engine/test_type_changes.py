@@ -22,10 +22,12 @@ from tidegate.core.schema import (
     UUID,
     ChangeKind,
     Column,
+    ColumnIds,
     Schema,
     decimal,
     holds,
 )
+from tidegate.core.source_columns import SourceColumn, SourceColumns
 from tidegate.engine.column_changes import DEFAULT_CONTRACT
 from tidegate.engine.rescued_columns import incompatibilities
 from tidegate.sources.database import Database
@@ -109,8 +111,8 @@ def schema(**columns):
     return Schema(columns=tuple(Column(name=name, type=kind) for name, kind in columns.items()))
 
 
-def mapping(table, key=("id",), **contract):
-    return ColumnMapping(table=table, contract=contract, key=key)
+def mapping(table, key=("id",), before=None, **contract):
+    return ColumnMapping(table=table, contract=contract, key=key, before=before)
 
 
 def test_only_changed_types_that_can_be_proven_are_cast_and_none_of_the_key():
@@ -131,6 +133,24 @@ def test_what_the_contract_rescues_or_discards_is_not_loaded():
     assert left(add_column="rescue", type_change="discard") == {"note": "rescue", "size": "discard"}
     assert left(add_column="evolve", type_change="rescue") == {"size": "rescue"}
     assert left() == {}
+
+
+def test_a_column_whose_type_has_changed_is_the_same_one_by_another_name():
+    table = schema(id=BIGINT, size=BIGINT)
+    ids = ColumnIds(relation="t", columns={"id": "1", "length": "2"})
+    source = replace(schema(id=BIGINT, length=TEXT), ids=ids)
+    was = (SourceColumn(id="1", name="id", target="id"), SourceColumn(id="2", name="size", target="size"))
+    before = SourceColumns(relation="t", columns=was)
+
+    def left(**contract):
+        return {each.column: str(mode) for each, mode in mapping(table, **contract).unloaded_changes(source).items()}
+
+    assert left(before=before, type_change="discard", rename="evolve") == {"length": "discard"}
+    assert left(before=before, type_change="discard", rename="keep") == {}
+    assert left(before=before, type_change="discard", add_column="rescue") == {"length": "rescue"}
+    assert left(type_change="discard") == {}
+    casts = mapping(table, before=before, type_change="cast").casts(source)
+    assert {change.column: cast.table for change, cast in casts.items()} == {"length": BIGINT}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from tidegate.core.casts import Cast, cast_of
 from tidegate.core.schema import RESCUED, ChangeKind, Schema, SchemaChange, compare
+from tidegate.core.source_columns import SourceColumns, follow
 
 
 class Mode(StrEnum):
@@ -59,16 +60,18 @@ class ColumnMapping:
         table: its columns.
         contract: the mode of each kind of change.
         key: columns that are always loaded as they are.
+        before: which column of the source each of the table is; None if only names tell.
     """
 
     table: Schema
     contract: Mapping[str, str]
     key: tuple[str, ...]
+    before: SourceColumns | None = None
 
     def unloaded_changes(self, source: Schema) -> Mapping[SchemaChange, Mode]:
         """The changes whose columns are not loaded into columns of the table, and what is done with their values."""
         found: dict[SchemaChange, Mode] = {}
-        for change in compare(source=source, table=self.table):
+        for change in compare(source=source, table=self.table, renames=self._renames(source)):
             if change.kind in LEAVES_OUT and change.column not in self.key:
                 mode = Mode(self.contract.get(change.kind, Mode.STOP))
                 if mode in NOT_LOADED:
@@ -80,12 +83,21 @@ class ColumnMapping:
         if self.contract.get(ChangeKind.TYPE_CHANGE) != Mode.CAST:
             return {}
         found: dict[SchemaChange, Cast] = {}
-        for change in compare(source=source, table=self.table):
-            new, old = source.find(change.column), self.table.find(change.column)
+        renames = self._renames(source)
+        for change in compare(source=source, table=self.table, renames=renames):
+            new, old = source.find(change.column), self.table.find(renames.get(change.column, change.column))
             if change.kind is ChangeKind.TYPE_CHANGE and change.column not in self.key and new and old:
                 cast = cast_of(new.type, old.type)
                 found |= {change: cast} if cast else {}
         return found
+
+    def _renames(self, source: Schema) -> Mapping[str, str]:
+        """New names of columns to the table's; none where a renamed column counts as a new one."""
+        added, renamed = (self.contract.get(kind) for kind in (ChangeKind.ADD_COLUMN, ChangeKind.RENAME))
+        if added in NOT_LOADED or renamed == Mode.KEEP:
+            return {}
+        followed = follow(self.before, source, self.table)
+        return followed.renames if followed is not None else {}
 
     def rescues(self, unloaded: Mapping[SchemaChange, Mode]) -> bool:
         """Whether the load fills `RESCUED`: with NULL where the table has it and nothing is left to keep."""

@@ -137,10 +137,11 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     _refuse_parts(config, lakes, entry, made)
     target: Target = made["target"]
     lake = lakes[target.lake]
+    uid = entry.uid or stream_uid(entry.name, target)
     joined = Stream(
         name=entry.name,
-        uid=entry.uid or stream_uid(entry.name, target),
-        source=rescued_columns.rescuing(made["source"], entry.contract, lake, target, entry.key),
+        uid=uid,
+        source=rescued_columns.rescuing(made["source"], entry.contract, lake, target, entry.key, uid=uid),
         source_name=source_name(entry),
         target=target,
         format=lake,
