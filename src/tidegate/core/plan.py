@@ -176,12 +176,14 @@ class Evolution:
         seen: how the source's columns differ from the table's.
         apply: the changes that are applied before the write.
         source_columns: which column of the source each of the table is from then on; None where only names tell.
+        unwritten: the columns of the table that the load does not write.
     """
 
     create: bool = False
     seen: tuple[SchemaChange, ...] = ()
     apply: tuple[SchemaChange, ...] = ()
     source_columns: SourceColumns | None = None
+    unwritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,24 +1,27 @@
 """Which column of its source each column of a table is, as the table's own commit says it.
 
 Sources that identify columns by more than a name call a renamed column what they called it before. So does the table:
-by Iceberg's field ids, or by Delta's physical names. What ties the two together is written with every load.
+by Iceberg's field ids, or by Delta's physical names. What ties the two together is written with every load. Of other
+sources it is the name.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.schema import Schema
+from tidegate.core.schema import ColumnIds, Schema
 
 
 class Use(StrEnum):
     """What a load does with a column of the source."""
 
     LOADED = "loaded"
+    PARTLY = "partly"
+    """It is loaded, and only loads of some rows, such as a chunk of a backfill, have done so yet."""
     LEFT_OUT = "left_out"
     """The contract does not load it, or keeps its values elsewhere."""
     EXCLUDED = "excluded"
@@ -33,12 +36,19 @@ class SourceColumn:
         id: what the source calls it, whatever its name is.
         name: its name there, when it was looked at.
         target: the column of the table that holds its values; None for none.
+        type: the stored type of the values that were loaded; None if there are none, or no load said so.
     """
 
     id: str
     name: str
     target: str | None
     use: Use = Use.LOADED
+    type: str | None = field(default=None, compare=False)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether loads write it."""
+        return self.use in (Use.LOADED, Use.PARTLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +57,7 @@ class SourceColumns:
 
     Args:
         relation: what the source calls the relation, whatever its name is; the ids of another one mean nothing here.
+            Empty where only names tell columns apart.
     """
 
     relation: str
@@ -56,28 +67,44 @@ class SourceColumns:
         return iter(self.columns)
 
     @classmethod
-    def of(cls, source: Schema, before: SourceColumns | None, table: Schema) -> SourceColumns | None:
-        """Those of a load; None where only names tell columns apart.
+    def of(cls, source: Schema, before: SourceColumns | None, table: Schema) -> SourceColumns:
+        """Those of a load. What was known by ids stays known where a load is told names alone.
 
         Args:
             source: the columns that it loads.
             before: those of the load before it.
             table: the columns that the table will have, by the names that it will have.
         """
-        if source.ids is None:
-            return None
-        known = before.by_id if before is not None and before.relation == source.ids.relation else {}
-        taken = set(source.names)
+        if source.ids is None and before is not None and before.relation:
+            return before
+        ids = source.ids or ColumnIds(relation="", columns={name: name for name in source.names})
+        known = before.by_id if before is not None and before.relation == ids.relation else {}
+        taken = {column.name: column.type.spark for column in source}
         found = []
-        for name, number in source.ids.columns.items():
+        for name, number in ids.columns.items():
             if name in taken:
-                found.append(SourceColumn(id=number, name=name, target=name))
+                found.append(SourceColumn(id=number, name=name, target=name, type=taken[name]))
                 continue
-            use = Use.LEFT_OUT if source.ids.takes(name) else Use.EXCLUDED
+            use = Use.LEFT_OUT if ids.takes(name) else Use.EXCLUDED
             old = known[number].target if number in known else name
             there = old is not None and old not in taken and table.find(old) is not None
             found.append(SourceColumn(id=number, name=name, target=old if there else None, use=use))
-        return cls(relation=source.ids.relation, columns=tuple(found))
+        return cls(relation=ids.relation, columns=tuple(found))
+
+    def of_some_rows(self, before: SourceColumns | None) -> SourceColumns:
+        """The same of a load after which other rows may lack the columns that it brings."""
+        whole = {each.id for each in before or () if each.use is Use.LOADED}
+        columns = (
+            replace(each, use=Use.PARTLY) if each.use is Use.LOADED and each.id not in whole else each for each in self
+        )
+        return replace(self, columns=tuple(columns))
+
+    def find(self, name: str, source: Schema) -> SourceColumn | None:
+        """The column that has that name at the source now; one that was dropped and added again is the same."""
+        ids = source.ids
+        number = ids.columns.get(name) if ids is not None and ids.relation == self.relation else None
+        found = self.by_id.get(number) if number is not None else None
+        return found or next((each for each in self if each.name == name), None)
 
     @property
     def by_id(self) -> Mapping[str, SourceColumn]:
@@ -90,7 +117,7 @@ class SourceColumns:
         Args:
             ids: that, by the table's present names.
         """
-        rows = [[each.id, each.name, ids.get(each.target or ""), *_unless_loaded(each.use)] for each in self]
+        rows = [[each.id, each.name, ids.get(each.target or ""), each.use, *filter(None, [each.type])] for each in self]
         return json.dumps({"relation": self.relation, "columns": rows}, separators=(",", ":"))
 
     @classmethod
@@ -107,8 +134,8 @@ class SourceColumns:
         try:
             values: dict[str, Any] = json.loads(text)
             columns = tuple(
-                SourceColumn(id=number, name=name, target=names.get(target), use=Use(*use) if use else Use.LOADED)
-                for number, name, target, *use in values["columns"]
+                SourceColumn(id=number, name=name, target=names.get(target), use=Use(use), type=next(iter(kind), None))
+                for number, name, target, use, *kind in values["columns"]
             )
             relation = str(values["relation"])
         except (ValueError, TypeError, KeyError):
@@ -116,16 +143,10 @@ class SourceColumns:
         # What was recreated under its name is the same column of the table.
         free = ids.keys() - {each.target for each in columns}
         columns = tuple(
-            replace(each, target=each.name)
-            if each.use is Use.LOADED and each.target is None and each.name in free
-            else each
+            replace(each, target=each.name) if each.loaded and each.target is None and each.name in free else each
             for each in columns
         )
         return cls(relation=relation, columns=columns)
-
-
-def _unless_loaded(use: Use) -> tuple[str, ...]:
-    return () if use is Use.LOADED else (str(use),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +190,7 @@ def follow(before: SourceColumns | None, source: Schema, table: Schema) -> Follo
         filter(None, (_problem(name, ids.columns.get(name), before, now, source) for name in source.names)), None
     )
     hidden = {
-        each.name: now[each.id]
-        for each in before
-        if each.use is Use.LOADED and each.name in moved and not ids.takes(now[each.id])
+        each.name: now[each.id] for each in before if each.loaded and each.name in moved and not ids.takes(now[each.id])
     }
     return Followed(
         renames=renames,

@@ -14,6 +14,7 @@ from tidegate.core.policies.contract import Mode
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import ChangeKind
+from tidegate.core.source_columns import Use
 from tidegate.engine.context import LoadContext
 
 
@@ -41,9 +42,9 @@ def incompatibilities(strategy: Strategy, writer: Writer, contract: Mapping[str,
 def new_columns(work: LoadContext) -> tuple[str, ...]:
     """The columns that not every loaded row has yet, if they are to be filled for all rows.
 
-    The position says with which columns every row was loaded: loads of some rows alone, such as a chunk of a backfill
-    or a repair, leave that as it was. Without a registry that knows those columns they are all new, if they are not the
-    ones that the source has now.
+    The table says with which columns every row was loaded: loads of some rows alone, such as a chunk of a backfill or a
+    repair, leave that as it was. Where no load has said so they are all new, if they are not the ones that the source
+    has now.
     """
     stream = work.stream
     if stream.policies.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
@@ -51,10 +52,11 @@ def new_columns(work: LoadContext) -> tuple[str, ...]:
     since, columns = work.recovered.since, work.probe.schema()
     if since is None or since.schema == columns.digest:
         return ()
-    # Without a digest the registry would name the columns of the newest load.
-    known = work.context.registry.loaded_columns(stream.uid, since.schema) if since.schema is not None else {}
-    idents = set(known.values()) - {None}
-    return tuple(each.name for each in columns if each.name not in known and each.ident not in idents)
+    known = work.recovered.table.since_load.source_columns
+    before = (known.find(name, columns) if known is not None else None for name in columns.names)
+    return tuple(
+        name for name, was in zip(columns.names, before, strict=True) if was is None or was.use is not Use.LOADED
+    )
 
 
 def filled(changes: ChangeSet, added: tuple[str, ...]) -> ChangeSet:

@@ -13,7 +13,7 @@ from tidegate.core.casts import ALLOWED
 from tidegate.core.policies.contract import MAPPED, Mode, modes_of
 from tidegate.core.ports.format import TableState
 from tidegate.core.schema import FOLLOWED, REPLACED, RESCUED, ChangeKind, Schema, SchemaChange, compare
-from tidegate.core.source_columns import Followed
+from tidegate.core.source_columns import Followed, SourceColumns
 from tidegate.core.spelling import suggest
 from tidegate.core.yaml_text import listed
 from tidegate.engine.stream import Stream
@@ -60,12 +60,14 @@ def fit_columns(  # noqa: PLR0913 - the columns of both sides, and what may beco
     columns: Schema,
     followed: Followed | None = None,
     *,
+    before: SourceColumns | None = None,
     reset: bool = False,
     by_hand: bool = True,
 ) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
     """The columns to load, every change against the table, and the changes to apply to the table.
 
     Args:
+        before: the columns of the source as the load before says them; None if none does.
         reset: every row of the table is replaced, so changed types are replaced, and names become those of the source.
         by_hand: a person asked for that, and so for the columns that the source has now.
 
@@ -87,6 +89,7 @@ def fit_columns(  # noqa: PLR0913 - the columns of both sides, and what may beco
     if followed is None and not reset:
         _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
     modes = {change: _mode(stream, change, reset=reset) for change in changes}
+    modes |= dict.fromkeys((change for change in changes if _still_narrow(change, before, columns)), "keep")
     refused = [change for change in changes if modes[change] == "stop"]
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
@@ -121,6 +124,12 @@ def _modes(stream: Stream, kind: ChangeKind) -> list[Mode]:
     if kind is ChangeKind.TYPE_CHANGE and stream.strategy.applies_events:
         return []
     return [mode for mode in modes_of(kind, but=Mode.STOP) if stream.source.packs or mode not in MAPPED]
+
+
+def _still_narrow(change: SchemaChange, before: SourceColumns | None, columns: Schema) -> bool:
+    """Whether the source has the type of the load before: the table was widened since, as by a load that stopped."""
+    known = before.find(change.column, columns) if before is not None else None
+    return change.kind is ChangeKind.NARROW and known is not None and known.type == change.new
 
 
 def _own(stream: Stream, change: SchemaChange) -> bool:

@@ -39,7 +39,7 @@ class PlanInputs:
         witness: see `Position`; of the source as it is now, or that of `since` where the position stays where it was.
         facts: what the writer needs to choose a mode.
         unloaded: changes of columns that `columns` does not show, because the contract leaves them out.
-        before: which column of the source each of the table is, as the load before says it; None if only names tell.
+        before: which column of the source each of the table is, as the load before says it; None if none does.
         most_deleted: the maximum number of deleted rows; None for no limit.
         last_sequence: the greatest sequence the stream ever had, also before a repair reset the registry.
     """
@@ -73,7 +73,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     followed = follow(found.before, found.columns, table.schema) if table.schema is not None else None
     by_hand = reset is not None and reset.asked_by == FULL_REFRESH
     columns, changes, evolve = fit_columns(
-        stream, table, found.columns, followed, reset=reset is not None, by_hand=by_hand
+        stream, table, found.columns, followed, before=found.before, reset=reset is not None, by_hand=by_hand
     )
     refuse_rules(stream.name, stream.policies.checks, columns)
     found = replace(found, facts=replace(found.facts, unwritten=_unwritten(stream, table, columns, evolve)))
@@ -94,6 +94,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
             seen=(*_seen(changes, found.unloaded), *found.unloaded),
             apply=(*evolve, *more),
             source_columns=_source_columns(found, table, columns, evolve),
+            unwritten=found.facts.unwritten,
         ),
         write=write,
         deletes=PlannedDeletes(
@@ -107,10 +108,8 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
 
 def _source_columns(
     found: PlanInputs, table: TableState, columns: Schema, evolve: Sequence[SchemaChange]
-) -> SourceColumns | None:
+) -> SourceColumns:
     """Which column of the source each of the table is once the load is committed."""
-    if columns.ids is None:
-        return found.before
     named = {each.old: each.column for each in evolve if each.kind is ChangeKind.RENAME}
     there = table.schema.columns if table.schema is not None else ()
     after = (replace(column, name=named.get(column.name, column.name)) for column in there)

@@ -160,7 +160,7 @@ def _own(table: TableState, columns: Schema, stream: Stream) -> Schema:
     own = {*stream.added.names, *stream.writer.own}
     known = table.since_load.source_columns
     numbers = {each.target: each.id for each in known or () if each.target is not None}
-    ids = ColumnIds(relation=known.relation, columns=numbers) if known is not None else None
+    ids = ColumnIds(relation=known.relation, columns=numbers) if known is not None and known.relation else None
     found = (replace(column, ident=numbers.get(column.name)) for column in columns if column.name not in own)
     return Schema(columns=tuple(found), ids=ids)
 

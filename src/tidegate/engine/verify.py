@@ -281,7 +281,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
     made = make_plan(stream, found, now=work.context.now())
     reason = "the rows that differ are compared by key and repaired"
     made = replace(made, since=work.recovered.stored)
-    return replace(keep_loaded_columns(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    return replace(keep_loaded_columns(made, found), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
 
 
 def _dates(stream: Stream) -> bool:

@@ -100,26 +100,6 @@ def find_plans(connection: Connection, *conditions: Any) -> list[SavedPlan]:
     return [_saved(row) for row in connection.execute(query)]
 
 
-def loaded_columns(connection: Connection, uid: str, digest: str | None = None) -> Mapping[str, str | None]:
-    """The columns of the newest load that was published, by name, and what the source calls each; None for nothing.
-
-    Args:
-        digest: of the newest load of exactly these columns; empty if there was none.
-    """
-    query = (
-        select(plans.c.plan)
-        .join(object_info, object_info.c.object_id == plans.c.object_id)
-        .where(object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PUBLISHED)
-        .order_by(plans.c.finished_ts.desc())
-    )
-    for plan in connection.scalars(query.limit(1) if digest is None else query):
-        columns = plan["columns"]
-        # Plans of older versions have no digest of their own: it was the position's.
-        if digest in (None, columns.get("digest", plan["position"]["schema"])):
-            return {column["name"]: column.get("ident") or None for column in columns["columns"]}
-    return {}
-
-
 def discontinued(connection: Connection, uid: str) -> Discontinued | None:
     """Why the source does not continue the position, as it was marked."""
     object_id = streams.find(connection, uid)

@@ -133,15 +133,6 @@ class RegistryReader:
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 
-    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str | None]:
-        """The columns that were loaded last, by name, and what the source called each; '' for nothing.
-
-        Args:
-            digest: of the last load of exactly these columns; empty if there was none.
-        """
-        with self._database.read() as connection:
-            return positions.loaded_columns(connection, uid, digest)
-
     def ask(self, question: Callable[[Connection], T]) -> T:
         """The answer to a question of `registry.recent`, in one transaction that reads."""
         with self._database.read() as connection:

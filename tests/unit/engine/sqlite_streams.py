@@ -10,8 +10,9 @@ from typing import Any
 
 from tidegate.core.ids import Connection, Target
 from tidegate.core.policies.deletes import Deletes
-from tidegate.core.ports.format import TableState
+from tidegate.core.ports.format import SinceLoad, TableState
 from tidegate.core.position import Position
+from tidegate.core.source_columns import SourceColumns
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.reconcile import RecoveryState, RegistryRepair
@@ -50,6 +51,7 @@ class Shop:
     columns: str = "id integer primary key, at timestamp"
     key: tuple[str, ...] = ("id",)
     position: Position | None = None
+    source_columns: SourceColumns | None = None
     strategy: Any = field(default_factory=lambda: Watermark(column="at"))
     writer: Any = field(default_factory=Merge)
 
@@ -65,7 +67,8 @@ class Shop:
         self.sql(f"insert into t values {values}")
 
     def stream(self, *, rows: int | None = None, deletes: Deletes | None = None) -> Stream:
-        table = TableState(exists=True, snapshot="1", rows=rows, position=self.position)
+        since_load = SinceLoad(source_columns=self.source_columns)
+        table = TableState(exists=True, snapshot="1", rows=rows, position=self.position, since_load=since_load)
         return Stream(
             name="t",
             uid="a1b2",

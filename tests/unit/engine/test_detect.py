@@ -18,6 +18,7 @@ from tidegate.core.ports.format import Layout, SinceLoad
 from tidegate.core.position import Position
 from tidegate.core.position_state import AS_LOADED
 from tidegate.core.schema import TEXT, ChangeKind, Column
+from tidegate.core.source_columns import SourceColumns
 from tidegate.engine import column_backfill, partitions, untouched
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stages.detect import detect
@@ -29,7 +30,6 @@ from tidegate.strategies.full import Full
 from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
 from unit.engine.sqlite_streams import Shop
-from unit.registry.loads import load
 
 BY_TEN = Checksum(method=Method.BY_INTEGER, column="id", modulus=10)
 
@@ -281,22 +281,22 @@ def test_a_column_is_new_until_a_load_of_every_row_had_it(tmp_path):
         columns = work.probe.schema()
     shop.position = replace(shop.loaded(), schema=columns.digest)
     assert new() == (), "the position says so, also where the registry was lost"
-    with opened(shop) as work:
-        registry = work.context.registry
-        plan = replace(load(uid="a1b2"), columns=columns)
-        plan = replace(plan, position=replace(plan.position, schema=columns.digest))
-        registry.save_plan(plan, "r")
-        registry.advance(plan, snapshot="1", table_uuid="t", verified=True)
-    assert new() == ()
+    shop.source_columns = SourceColumns.of(columns, None, columns)
     shop.sql("alter table t add column size integer default 7")
     assert new() == ("size",)
-    # A load of some rows alone leaves the position's columns as they were.
-    shop.position = replace(shop.position, sequence=2)
-    assert new() == ("size",)
+    with opened(shop) as work:
+        wider = work.probe.schema()
+    # A load of some rows alone has not filled it, nor has one of other columns after that.
+    some = SourceColumns.of(wider, shop.source_columns, wider).of_some_rows(shop.source_columns)
+    for told in (some, SourceColumns.of(wider, some, wider).of_some_rows(some)):
+        shop.source_columns = SourceColumns.from_json(
+            told.to_json({name: name for name in wider.names}), {name: name for name in wider.names}
+        )
+        assert new() == ("size",)
     stream = shop.stream()
     assert new() == (), "the contract does not ask for it"
     stream = policies(stream, contract={ChangeKind.ADD_COLUMN: Mode.FILL})
-    shop.position = replace(shop.position, schema="of columns that no load of the registry had")
-    assert new() == ("id", "at", "size")
+    shop.source_columns = None
+    assert new() == ("id", "at", "size"), "no load said which columns it had"
     shop.position = None
     assert new() == (), "a first load reads every row anyway"

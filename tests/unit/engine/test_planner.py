@@ -210,6 +210,22 @@ def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
     ]
 
 
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_type_that_only_a_load_that_stopped_has_widened_is_no_change_of_the_source(ids):
+    def source(**columns) -> Schema:
+        return numbered(schema(**columns), *map(str, range(len(columns)))) if ids else schema(**columns)
+
+    before = SourceColumns.of(source(id=INT, size=INT), None, schema(id=INT, size=INT))
+    assert before is not None
+    before = SourceColumns.from_json(before.to_json({"id": "1", "size": "2"}), {"id": "1", "size": "2"})
+    wide = schema(id=INT, size=BIGINT)
+    made = plan(source(id=INT, size=INT, more=INT), wide, before=before)
+    assert [(change.kind, change.column) for change in made.evolution.apply] == [("add_column", "more")]
+    before = SourceColumns.of(source(id=INT, size=BIGINT), None, wide)
+    with pytest.raises(SchemaRefused, match="size: narrow"):
+        plan(source(id=INT, size=INT), wide, before=before)
+
+
 def test_a_source_that_tells_columns_apart_is_believed_that_none_was_renamed():
     columns = numbered(schema(id=INT, new=INT), "1", "3")
     made = plan(columns, schema(id=INT, old=INT), before=loaded("id", "old"))

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import update
 
 from tidegate.core.position import Position
-from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import this_process
 from tidegate.registry.store import Registry
@@ -126,20 +125,6 @@ def test_a_load_that_does_not_raise_the_sequence_is_a_bug_of_ours(registry):
         registry.advance(load(first, sequence=1), snapshot="88", table_uuid="t-1", verified=None)
 
 
-def test_the_names_of_columns_are_those_of_the_newest_published_load(registry):
-    assert registry.loaded_columns(UID) == {}
-    since = None
-    for name in ("old", "new", "never"):
-        columns = Schema(columns=(Column(name=name, type=TEXT, ident="7"), Column(name="x", type=TEXT)))
-        plan = replace(load(since), columns=columns)
-        if name == "never":
-            registry.save_plan(plan, "run-1")
-        else:
-            publish(registry, plan, verified=True)
-        since = plan.position
-    assert registry.loaded_columns(UID) == {"new": "7", "x": None}
-
-
 def test_a_plan_of_an_older_version_is_read(registry, raw):
     plan = load(Position(sequence=1, load_id="first", kind="watermark"))
     registry.save_plan(plan, "run-1")
@@ -151,7 +136,6 @@ def test_a_plan_of_an_older_version_is_read(registry, raw):
         connection.execute(plans.update().values(plan=document, status_cd="PUBLISHED"))
     saved = registry.plan(plan.load_id)
     assert (saved.since, saved.position) == (plan.since, replace(plan.position, source=None))
-    assert registry.loaded_columns(UID) == {"id": None}
 
 
 def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):

@@ -48,7 +48,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         )
         made = make_plan(stream, found, now=work.context.now())
         made = replace(made, since=work.recovered.stored)
-        made = keep_loaded_columns(made) if some else made
+        made = keep_loaded_columns(made, found) if some else made
         _refuse_irreplaceable(stream, made)
         _refuse_layout(stream, made)
         save(made)
@@ -87,9 +87,14 @@ def _refuse_layout(stream: Stream, plan: LoadPlan) -> None:
         raise ConfigError(f"stream {stream.name!r}: layout: {found}", hint="Correct `layout:` in tidegate.yaml.")
 
 
-def keep_loaded_columns(plan: LoadPlan) -> LoadPlan:
-    """The same load; its position goes on saying with which columns every row was loaded."""
-    return replace(plan, position=replace(plan.position, schema=plan.since.schema)) if plan.since else plan
+def keep_loaded_columns(plan: LoadPlan, found: PlanInputs) -> LoadPlan:
+    """The same load; the table goes on saying with which columns every row was loaded."""
+    if plan.since is None:
+        return plan
+    told = plan.evolution.source_columns
+    told = told.of_some_rows(found.before) if told is not None else None
+    evolution = replace(plan.evolution, source_columns=told)
+    return replace(plan, position=replace(plan.position, schema=plan.since.schema), evolution=evolution)
 
 
 def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> WriteFacts:
