@@ -136,14 +136,15 @@ class QuarantinedRows:
         frame: the rows that could be parsed, with the load's columns.
         last: the condition, over `frame`, of the last row of each key.
         key: the key columns; empty for none.
-        keeps: the table keeps its rows of these keys, because the keys still exist at the source.
+        kept: the keys whose rows the table keeps although the load has none, because they exist at the source; None
+            for none.
     """
 
     rows: int
     frame: DataFrame
     last: str
     key: tuple[str, ...] = ()
-    keeps: bool = False
+    kept: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Latest
+from tidegate.core.batch import Checked, Latest
 from tidegate.core.display import counted, done_by
 from tidegate.core.plan import SHORT_LIST, LoadPlan, Prune
 from tidegate.core.schema import Type
@@ -89,6 +89,20 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     finally:
         older.unpersist()
     return replace(one, frame=kept, rows=one.rows - count, dropped=True)
+
+
+def without_kept(differing: DataFrame, checked: Checked, gone: str) -> DataFrame:
+    """What differs from the table without rows that only seem to be gone, because they were quarantined.
+
+    Args:
+        differing: with the columns of the key.
+        gone: the condition of a row that the table alone has.
+    """
+    quarantined = checked.verdicts.quarantined
+    if quarantined is None or quarantined.kept is None:
+        return differing
+    found = dataframe_ops.without_keys(differing.where(gone), quarantined.kept, quarantined.key)
+    return differing.where(f"NOT ({gone})").unionByName(found)
 
 
 def measure_batch(  # noqa: PLR0913 - what a batch is asked

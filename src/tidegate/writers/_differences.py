@@ -24,7 +24,7 @@ from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED, HASH, HERE, THERE, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
-from tidegate.writers._batch import keyed
+from tidegate.writers._batch import keyed, without_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,7 +53,8 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         CheckFailed: a key column of the source holds a NULL.
         DuplicateKeys: the source has several rows with the same key.
     """
-    keys = persisted(_differing(checked.frame, staging.read(), plan, plan.key))
+    found = _differing(checked.frame, staging.read(), plan, plan.key)
+    keys = persisted(without_kept(found, checked, f"{HERE} = 0"))
     try:
         with translated(f"comparing with {plan.stream.target}"):
             counts = _counted(keys, plan)

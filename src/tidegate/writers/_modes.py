@@ -22,7 +22,7 @@ from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers import _differences as differences
-from tidegate.writers._batch import keyed
+from tidegate.writers._batch import keyed, without_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -280,7 +280,8 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     with translated(f"comparing with {plan.stream.target}"):
         # Cut off from the source: Spark refuses a merge that deletes from a plan that is not deterministic, as that of
         # converted texts is not.
-        differing = dataframe_ops.differences(checked.frame, current, key=plan.key, others=others).localCheckpoint()
+        differing = dataframe_ops.differences(checked.frame, current, key=plan.key, others=others)
+        differing = without_kept(differing, checked, WENT).localCheckpoint()
         # A row of the table without a key can only go, and lies within no bounds.
         nulls = any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices)
         named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))

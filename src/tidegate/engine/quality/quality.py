@@ -299,6 +299,11 @@ def _rows_after_write(checked: Checked, plan: LoadPlan, present: DataFrame, coun
     changelog = isinstance(plan.changes.effect, Apply)
     coming = checked.frame.where(f"NOT {dataframe_ops.DELETED} AND ({counts})") if changelog else checked.frame
     coming = dataframe_ops.completed(coming, plan.columns)
+    quarantined = checked.verdicts.quarantined
+    if quarantined is not None and quarantined.kept is not None:
+        keys = quarantined.kept.selectExpr(*map(quote, plan.key))
+        coming = coming.unionAll(dataframe_ops.of_keys(now, keys, plan.key))
+        now = dataframe_ops.without_keys(now, keys, plan.key)
     match plan.write.mode:
         case Mode.APPEND:
             return now.unionAll(coming)

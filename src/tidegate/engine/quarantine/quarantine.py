@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+COMPARED = frozenset({Mode.MERGE_DIFFERENCES, Mode.MERGE_PARTITIONS})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantine:
     """The quarantine of one stream, as it stood when a load was planned."""
@@ -189,9 +192,24 @@ def quarantine_rows(context: RunContext, stream: Stream, session: SparkSession, 
                 load_id=plan.load_id,
             )
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
-        keeps = stream.writer.versions is not None and isinstance(plan.changes.effect, Mirror)
-        key = load.rule.key if load.rule else plan.key
-        return QuarantinedRows(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
+        key, kept = load.rule.key if load.rule else plan.key, _kept(stream, load, frame)
+        return QuarantinedRows(rows=bad, frame=frame, last=f"{validation.META}last", key=key, kept=kept)
+
+
+def _kept(stream: Stream, load: Load, waiting: DataFrame) -> DataFrame | None:
+    """The keys whose rows stay in a table that becomes what is read: as versions, or for what only the table has."""
+    from tidegate.spark import dataframe_ops, validation  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    plan = load.plan
+    if not isinstance(plan.changes.effect, Mirror):
+        return None
+    if stream.writer.versions is not None:
+        return waiting
+    if not (plan.evolution.unwritten and stream.writer.deletes_by_key) or plan.write.mode not in COMPARED:
+        return None
+    return (
+        waiting if load.unique else dataframe_ops.without_keys(waiting, validation.good(load.read, plan.key), plan.key)
+    )
 
 
 def release_deleted_keys(

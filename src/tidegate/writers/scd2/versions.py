@@ -24,7 +24,7 @@ from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
-from tidegate.writers._batch import measure_batch
+from tidegate.writers._batch import measure_batch, without_kept
 from tidegate.writers._differences import MOST_KEYS, texts
 from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
@@ -189,10 +189,7 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
         others = [name for name in plan.columns.names if name not in plan.key]
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
         differing = dataframe_ops.differences(wanted, current, key=plan.key, others=others)
-        if checked.verdicts.quarantined is not None:  # rows that wait are not gone
-            missing = dataframe_ops.without_keys(differing.where(DELETED), checked.verdicts.quarantined.frame, plan.key)
-            differing = differing.where(f"NOT {DELETED}").unionByName(missing)
-        differing = differing.localCheckpoint()
+        differing = without_kept(differing, checked, DELETED).localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
         prune = measure_batch(frame, plan, key=plan.key, count_keys=False)[1]
     else:
