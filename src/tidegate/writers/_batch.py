@@ -91,18 +91,18 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     return replace(one, frame=kept, rows=one.rows - count, dropped=True)
 
 
-def without_kept(differing: DataFrame, checked: Checked, gone: str) -> DataFrame:
+def without_kept(differing: DataFrame, checked: Checked, delete_if: str) -> DataFrame:
     """What differs from the table without rows that only seem to be gone, because they were quarantined.
 
     Args:
         differing: with the columns of the key.
-        gone: the condition of a row that the table alone has.
+        delete_if: the condition of a row that the table alone has.
     """
     quarantined = checked.verdicts.quarantined
     if quarantined is None or quarantined.kept is None:
         return differing
-    found = dataframe_ops.without_keys(differing.where(gone), quarantined.kept, quarantined.key)
-    return differing.where(f"NOT ({gone})").unionByName(found)
+    found = dataframe_ops.without_keys(differing.where(delete_if), quarantined.kept, quarantined.key)
+    return differing.where(f"NOT ({delete_if})").unionByName(found)
 
 
 def measure_batch(  # noqa: PLR0913 - what a batch is asked

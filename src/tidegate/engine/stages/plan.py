@@ -91,9 +91,9 @@ def keep_loaded_columns(plan: LoadPlan, found: PlanInputs) -> LoadPlan:
     """The same load; the table goes on saying with which columns every row was loaded."""
     if plan.since is None:
         return plan
-    told = plan.evolution.source_columns
-    told = told.of_some_rows(found.before) if told is not None else None
-    evolution = replace(plan.evolution, source_columns=told)
+    known = plan.evolution.source_columns
+    known = known.of_some_rows(found.before) if known is not None else None
+    evolution = replace(plan.evolution, source_columns=known)
     return replace(plan, position=replace(plan.position, schema=plan.since.schema), evolution=evolution)
 
 

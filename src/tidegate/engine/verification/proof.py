@@ -156,9 +156,9 @@ def _with_quarantined(
     held = quarantined.frame
     if compared.latest is not None:
         held = held.where(quarantined.last)
-    gone = held if compared.latest is not None else quarantined.kept
-    if gone is not None:
-        rows = dataframe_ops.without_keys(rows, gone, quarantined.key)
+    replaced = held if compared.latest is not None else quarantined.kept
+    if replaced is not None:
+        rows = dataframe_ops.without_keys(rows, replaced, quarantined.key)
     if compared.moved is not None:
         held = held.where(Spark().among(compared.moved, plan.columns))
     return dataframe_ops.completed(rows, plan.columns).unionAll(dataframe_ops.completed(held, plan.columns))
