@@ -205,12 +205,15 @@ class Verdicts:
         findings: notes for the report, one sentence each.
         warned: how many rows are written although they break a rule that only warns.
         refused: how many events cannot be applied; if there are any, no event was reduced.
+        carried: what rows of the quarantine that the load supersedes have in columns that it does not write: their
+            keys, `CARRIED` and these columns; None for nothing.
     """
 
     quarantined: QuarantinedRows | None = None
     findings: tuple[str, ...] = ()
     warned: int = 0
     refused: int = 0
+    carried: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,12 @@ class SourceColumns:
         """The columns by what the source calls them."""
         return {column.id: column for column in self}
 
+    @property
+    def ids(self) -> ColumnIds | None:
+        """What the source calls the columns of the table, by their names there; None where only names tell."""
+        targets = {each.target: each.id for each in self if each.target is not None}
+        return ColumnIds(relation=self.relation, columns=targets) if self.relation else None
+
     def to_json(self, ids: Mapping[str, str]) -> str:
         """One line, in which the table's columns are called what the format calls them.
 

@@ -20,7 +20,7 @@ from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.position import Position
 from tidegate.core.quarantine import quarantine_of
-from tidegate.core.schema import ColumnIds, Schema
+from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
 from tidegate.engine import event_fence, hooks
 from tidegate.engine.applied_events import Applied
@@ -159,8 +159,8 @@ def _own(table: TableState, columns: Schema, stream: Stream) -> Schema:
     """The columns of the table that come from the source, and what the source calls them."""
     own = {*stream.added.names, *stream.writer.own}
     known = table.since_load.source_columns
-    numbers = {each.target: each.id for each in known or () if each.target is not None}
-    ids = ColumnIds(relation=known.relation, columns=numbers) if known is not None and known.relation else None
+    ids = known.ids if known is not None else None
+    numbers = ids.columns if ids is not None else {}
     found = (replace(column, ident=numbers.get(column.name)) for column in columns if column.name not in own)
     return Schema(columns=tuple(found), ids=ids)
 

@@ -96,6 +96,10 @@ def values(rows: DataFrame, text: str, limit: int) -> tuple[str, ...]:
     return tuple(sorted(row[0] for row in found)) if len(found) <= limit else ()
 
 
+CARRIED = "__tidegate_carried"
+"""The columns that the load does not write, and of which a row brings values all the same."""
+
+
 def completed(rows: DataFrame, columns: Schema, *more: str) -> DataFrame:
     """The rows with these columns in order, then those of `more`; a column that they lack is NULL."""
     known = set(rows.columns)

@@ -222,6 +222,40 @@ def as_kept(rows: DataFrame, stored: DataFrame, columns: Schema, *, key: Sequenc
     )
 
 
+def inherited(rows: DataFrame, *, key: Sequence[str], number: int) -> DataFrame:
+    """The rows; one that the load adds has what the one that it supersedes has in columns that it was not read with.
+
+    Args:
+        number: of the load.
+    """
+    keys = " AND ".join(f"{quote(name)} IS NOT NULL" for name in key)
+    older = f"{META}until = {number} AND {META}load < {number} AND {META}row IS NOT NULL AND {keys}"
+    last = f"max_by({META}row, CASE WHEN {older} THEN {META}load END) OVER (PARTITION BY {names(key)})"
+    values = [f"CAST(parse_json({row}) AS map<string, variant>)" for row in (_BEST, f"{META}row")]
+    unread = f"map_filter({values[0]}, (c, v) -> NOT array_contains({_CARRIED}, c))"
+    adds = f"{META}load = {number} AND {META}until IS NULL AND {META}row IS NOT NULL AND {_BEST} IS NOT NULL AND {keys}"
+    row = f"CASE WHEN {adds} THEN to_json(map_concat({values[1]}, {unread})) ELSE {META}row END AS {META}row"
+    marked = rows.selectExpr("*", f"{last} AS {_BEST}")
+    return marked.selectExpr(*(row if name == f"{META}row" else quote(name) for name in rows.columns))
+
+
+def superseded(rows: DataFrame, columns: Sequence[str], *, key: Sequence[str], number: int) -> DataFrame:
+    """Of each key the values that the last row which the load supersedes has in these columns, and in which of them.
+
+    Args:
+        number: of the load.
+    """
+    own = f"array_intersect({_CARRIED}, array({', '.join(map(string, columns))}))"
+    last = f"row_number() OVER (PARTITION BY {names(key)} ORDER BY {META}load DESC)"
+    found = rows.where(f"{META}until = {number} AND {META}load < {number} AND size({own}) > 0")
+    asked = (quote(name) for name in (*key, *columns))
+    return (
+        found.selectExpr(*asked, f"{own} AS {dataframe_ops.CARRIED}", f"{last} AS {_TURN}")
+        .where(f"{_TURN} = 1")
+        .drop(_TURN)
+    )
+
+
 def after_events(rows: DataFrame, fence: Fence, *, key: Sequence[str]) -> DataFrame:
     """Rows read from the table that a log is of, with the `ORDER` directly behind what was applied of their keys."""
     keys = [quote(name) for name in key]

@@ -91,6 +91,12 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     return replace(one, frame=kept, rows=one.rows - count, dropped=True)
 
 
+def with_carried(rows: DataFrame, checked: Checked, plan: LoadPlan) -> DataFrame:
+    """The rows with what superseded rows of the quarantine have in columns that the load does not write."""
+    carried = checked.verdicts.carried
+    return rows if carried is None else rows.join(carried, on=list(plan.key), how="left")
+
+
 def without_kept(differing: DataFrame, checked: Checked, delete_if: str) -> DataFrame:
     """What differs from the table without rows that only seem to be gone, because they were quarantined.
 

@@ -24,7 +24,7 @@ from tidegate.spark.caching import persisted
 from tidegate.spark.dataframe_ops import DELETED, HASH, HERE, THERE, TWICE
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
-from tidegate.writers._batch import keyed, without_kept
+from tidegate.writers._batch import keyed, with_carried, without_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             if not counts.keys and _confirmed(checked, plan):
                 return replace(checked, skipped=SAME)
             moved = texts(keys, plan) if counts.keys <= MOST_KEYS else None
-        _merge(checked.frame, keys, plan, staging, counts)
+        _merge(checked, keys, plan, staging, counts)
     finally:
         keys.unpersist()
     slices = None if moved is None else (Keys(columns=plan.key, values=moved),)
@@ -159,19 +159,21 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
     return Counts(keys=total, again=again, deleted=deleted)
 
 
-def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:
+def _merge(checked: Checked, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:
+    wanted = checked.frame
     if not counts.keys:
         staging.append(wanted.where("false"))  # the position moves all the same
         return
     with translated(f"comparing with {plan.stream.target}"):
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
-    moving = persisted(dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns))
+    moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns)
+    moving = persisted(with_carried(moving, checked, plan))
     try:
         staging.merge(moving, prune=prune, skip_equal=False, delete_if=DELETED, again=TWICE)
         if counts.again:
             # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
             again = dataframe_ops.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
-            again = again.selectExpr(*map(quote, plan.columns.names), f"false AS {DELETED}")
+            again = again.drop(DELETED, TWICE).selectExpr("*", f"false AS {DELETED}")
             staging.merge(again, prune=prune, skip_equal=False, delete_if=DELETED)
     finally:
         moving.unpersist()

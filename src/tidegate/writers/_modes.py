@@ -22,7 +22,7 @@ from tidegate.spark.caching import persisted
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers import _differences as differences
-from tidegate.writers._batch import keyed, without_kept
+from tidegate.writers._batch import keyed, with_carried, without_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,8 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     changelog = isinstance(plan.changes.effect, Apply)
     match plan.write.mode:
         case Mode.APPEND:
-            staging.append(checked.frame.where(f"NOT {dataframe_ops.DELETED}") if changelog else checked.frame)
+            rows = with_carried(checked.frame, checked, plan)
+            staging.append(rows.where(f"NOT {dataframe_ops.DELETED}") if changelog else rows)
         case Mode.OVERWRITE if _compares(plan):
             return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
@@ -56,7 +57,8 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             if deletes and plan.deletes.at_most is not None:
                 keys = checked.frame.where(deletes).selectExpr(*map(quote, plan.key))
                 plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
-            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, delete_if=deletes)
+            rows = with_carried(checked.frame, checked, plan)
+            staging.merge(rows, prune=checked.prune, skip_equal=checked.skip_equal, delete_if=deletes)
     return checked
 
 
@@ -253,7 +255,8 @@ def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, 
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
-        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, delete_if=dataframe_ops.DELETED)
+        merged = with_carried(rows, checked, plan)
+        staging.merge(merged, prune=prune, skip_equal=checked.skip_equal, delete_if=dataframe_ops.DELETED)
     finally:
         rows.unpersist()
     return replace(checked, deleted_keys=replace(deleted, reach=prune))
@@ -297,7 +300,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
             raise RowsMoved(f"rows of {plan.stream.target} have moved between partitions")
     # Not bounded by the slices: the row of a key may have to come from another one.
     staging.merge(
-        differing.drop(dataframe_ops.NEW),
+        with_carried(differing.drop(dataframe_ops.NEW), checked, plan),
         prune=prune,
         skip_equal=False,
         delete_if=dataframe_ops.DELETED,

@@ -23,7 +23,7 @@ from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.quality import rules
-from tidegate.engine.quarantine.quarantine import Quarantine, quarantine_rows
+from tidegate.engine.quarantine.quarantine import Quarantine, carried, quarantine_rows
 from tidegate.engine.quarantine.superseded import Load, one_a_key
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, DuplicateKeys, PlanError, WriteError
@@ -97,7 +97,9 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
         folded=checked.folded,
     )
     quarantined = quarantine_rows(work.context, stream, session, load)
-    return replace(checked, verdicts=_with_findings(checked.verdicts, quarantined, found))
+    values = carried(stream, session, load, work.recovered.table)
+    verdicts = replace(_with_findings(checked.verdicts, quarantined, found), carried=values)
+    return replace(checked, verdicts=verdicts)
 
 
 def _with_findings(verdicts: Verdicts, quarantined: QuarantinedRows | None, found: ValidationSplit) -> Verdicts:

@@ -95,7 +95,7 @@ class Quarantine:
         Args:
             added: the rows that the load adds, as the quarantine keeps them.
         """
-        from tidegate.spark import validation  # noqa: PLC0415 - as above
+        from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
 
         plan = load.plan
         parts = [self.rows(session, plan.since, plan.columns)] if self.filled else []
@@ -103,7 +103,10 @@ class Quarantine:
         if not parts:
             return None
         rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-        return validation.repacked(left(self.stream, validation.unpacked(rows, row_text(plan.columns)), session, load))
+        rows = left(self.stream, validation.unpacked(rows, row_text(plan.columns)), session, load)
+        if added is not None and self.filled and _carries(self.stream, plan):
+            rows = quarantined_rows.inherited(rows, key=plan.key, number=plan.position.sequence)
+        return validation.repacked(rows)
 
     def replace(self, session: SparkSession, rows: DataFrame, context: RunContext, columns: Schema) -> Receipt:
         """It holds just these rows: one fenced commit.
@@ -205,11 +208,39 @@ def _kept(stream: Stream, load: Load, waiting: DataFrame) -> DataFrame | None:
         return None
     if stream.writer.versions is not None:
         return waiting
-    if not (plan.evolution.unwritten and stream.writer.deletes_by_key) or plan.write.mode not in COMPARED:
+    if not _carries(stream, plan) or plan.write.mode not in COMPARED:
         return None
     return (
         waiting if load.unique else dataframe_ops.without_keys(waiting, validation.good(load.read, plan.key), plan.key)
     )
+
+
+def carried(stream: Stream, session: SparkSession, load: Load, table: TableState) -> DataFrame | None:
+    """What rows that the load supersedes have in columns that it does not write, see `Verdicts.carried`.
+
+    Args:
+        table: the state of the stream's table before the load.
+    """
+    from tidegate.spark import quarantined_rows  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    plan, quarantine = load.plan, Quarantine.of(stream)
+    if table.schema is None or not quarantine.filled or not _carries(stream, plan):
+        return None
+    known, unwritten = plan.evolution.source_columns, plan.evolution.unwritten
+    columns = [column for column in plan.columns if column.name in plan.key]
+    columns += [column for column in table.schema if column.name in unwritten]
+    schema = Schema(columns=tuple(columns), ids=known.ids if known is not None else None)
+    with translated(f"reading {quarantine_of(stream.target)}"):
+        rows = quarantine.unpacked(session, plan.position, schema)
+        found = quarantined_rows.superseded(rows, unwritten, key=plan.key, number=plan.position.sequence)
+        found = found.localCheckpoint()  # Spark 4.1 cannot merge from a view over another table of a lake
+        return None if found.isEmpty() else found
+
+
+def _carries(stream: Stream, plan: LoadPlan) -> bool:
+    """Whether rows of the table keep values that the load does not write."""
+    by_key = one_a_key(stream) and stream.writer.versions is None
+    return by_key and bool(plan.evolution.unwritten) and plan.deletes.reset is None
 
 
 def release_deleted_keys(

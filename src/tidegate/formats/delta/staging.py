@@ -25,7 +25,7 @@ from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log, Snapshot
 from tidegate.formats.shared.listed_keys import listed
 from tidegate.formats.shared.small_write import SETTINGS, few, named, read_back, small_settings
-from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
+from tidegate.formats.shared.statements import Statement, bound, carried, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.dataframe_ops import completed, of_keys
 from tidegate.spark.failures import translated
@@ -106,7 +106,15 @@ class DeltaStaging(Staging):
         opened = self._opened[-1]
         table_rows = None if by or table.copies_rows(opened) else opened.rows
         with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
-            statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+            statement = merging(
+                self.plan,
+                prune=bounds,
+                skip_equal=skip_equal,
+                delete_if=delete_if,
+                again=again,
+                by=by,
+                carried=carried(rows, self.plan),
+            )
             self._merged(self._storable(rows), statement)
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
@@ -207,7 +215,8 @@ class DeltaStaging(Staging):
     def _writer(self, rows: DataFrame) -> Any:
         options = {**self._number(""), "userMetadata": self._metadata()}
         if not self.plan.replaced:
-            return completed(rows, self.plan.table).write.format("delta").options(**options)
+            wanted = completed(rows, self.plan.table, *map(sql.quote, carried(rows, self.plan)))
+            return self._widened(wanted).write.format("delta").options(**options)
         # The rows bring the columns of the table with them, so those that the source lacks have to be among them.
         snapshot = self._log().snapshot()
         known = set(self.plan.table.names)
@@ -215,6 +224,19 @@ class DeltaStaging(Staging):
         wanted = completed(rows, Schema(columns=(*self.plan.table, *kept)))
         options["overwriteSchema"] = "true"
         return wanted.write.format("delta").options(**options).partitionBy(*table.partition_by(snapshot))
+
+    def _widened(self, rows: DataFrame) -> DataFrame:
+        """The rows in the types of the table, which may be wider: an append to Delta casts nothing."""
+        fields = (field for field in table.fields(self._opened[-1]) if field["name"] in rows.columns)
+        types = {field["name"]: table.spark_type(field) for field in fields}
+        return rows.selectExpr(
+            *(
+                f"CAST({sql.quote(name)} AS {types[name]}) AS {sql.quote(name)}"
+                if types.get(name, kind) != kind
+                else sql.quote(name)
+                for name, kind in rows.dtypes
+            )
+        )
 
     def _storable(self, rows: DataFrame) -> DataFrame:
         """The rows, whose reading ends at a text that would become NULL as the name of a partition's folder."""

@@ -26,7 +26,7 @@ from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
 from tidegate.formats.iceberg.overflow import MISPLACED, fitting, wrapping
 from tidegate.formats.shared.listed_keys import listed
 from tidegate.formats.shared.small_write import ALL_FILES, all_files, few, read_back, small_settings
-from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
+from tidegate.formats.shared.statements import Statement, bound, carried, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.dataframe_ops import completed, of_keys
 from tidegate.spark.failures import translated
@@ -150,7 +150,15 @@ class IcebergStaging(Staging):
         base = self._metadata().snapshot(None if self.plan.base is None else int(self.plan.base))
         table_rows = base.rows if base and not by else None
         with listed(self.session, rows, self.plan, prune, table_rows=table_rows) as bounds:
-            statement = merging(self.plan, prune=bounds, skip_equal=skip_equal, delete_if=delete_if, again=again, by=by)
+            statement = merging(
+                self.plan,
+                prune=bounds,
+                skip_equal=skip_equal,
+                delete_if=delete_if,
+                again=again,
+                by=by,
+                carried=carried(rows, self.plan),
+            )
             self._fitting("merging into", rows, lambda fit: self._merged(fit, statement))
         self._need_mark()
 
@@ -296,7 +304,9 @@ class IcebergStaging(Staging):
         return {**copied, **small_settings(self.plan, 0 if base is None else base.rows)}
 
     def _writer(self, rows: DataFrame) -> Any:
-        wanted = replaced_columns.as_written(completed(rows, self.plan.table), self.plan.replaced)
+        wanted = replaced_columns.as_written(
+            completed(rows, self.plan.table, *map(sql.quote, carried(rows, self.plan))), self.plan.replaced
+        )
         writer = wanted.writeTo(sql.table(self.target, self.plan.branch))
         writer = writer.options(**{PROPERTY + name: text for name, text in self._marks().items()})
         return writer.options(**FIRST) if self.plan.evolution.create else writer

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.deletes import DELETED_AT
@@ -21,6 +21,10 @@ from tidegate.core.spelling import suggest
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
+from tidegate.spark.dataframe_ops import CARRIED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Statement = Callable[[str, str], str]
 """Of a table and a view, as they stand in it."""
@@ -44,6 +48,7 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     again: str | None = None,
     marked: tuple[str, str] | None = None,
     nulls: bool = False,
+    carried: Sequence[str] = (),
 ) -> str:
     """The statement that updates rows of a known key, inserts the others and deletes those for which `delete_if` holds.
 
@@ -52,6 +57,7 @@ def merge(  # noqa: PLR0913 - what a merge is made of
         again: a column that is true for a row whose key is deleted for good, because its row comes again.
         marked: a column of the table and a literal: rows for which `delete_if` holds stay and get it, others get NULL.
         nulls: a NULL in a key is equal to another one.
+        carried: more columns, of which a row has a value where its `CARRIED` names them; others keep the table's.
 
     Raises:
         InternalError: there is no key.
@@ -61,6 +67,14 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     new = f" AND NOT s.{sql.quote(delete_if)}" if delete_if else ""
     same = [f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others]
     assigned = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others]
+    if carried:
+        same.append(f"s.{CARRIED} IS NULL")
+        brings = (f"coalesce(array_contains(s.{CARRIED}, {sql.string(name)}), false)" for name in carried)
+        assigned += [
+            f"t.{sql.quote(name)} = CASE WHEN {brought} THEN s.{sql.quote(name)} ELSE t.{sql.quote(name)} END"
+            for name, brought in zip(carried, brings, strict=True)
+        ]
+        columns = [*columns, *carried]
     if marked:
         mark = f"t.{sql.quote(marked[0])}"
         text += f" WHEN MATCHED AND s.{sql.quote(again)} THEN DELETE" if again else ""
@@ -108,8 +122,9 @@ def merging(  # noqa: PLR0913 - what a merge is made of
     delete_if: str | None,
     again: str | None,
     by: Sequence[str],
+    carried: Sequence[str],
 ) -> Statement:
-    """The merge of a load, see `Staging.merge`."""
+    """The merge of a load, see `Staging.merge` and `merge`."""
     return partial(
         merge,
         columns=plan.table.names if by else plan.columns.names,
@@ -120,7 +135,13 @@ def merging(  # noqa: PLR0913 - what a merge is made of
         again=again,
         marked=marked(plan),
         nulls=any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices),
+        carried=carried,
     )
+
+
+def carried(rows: DataFrame, plan: LoadPlan) -> tuple[str, ...]:
+    """The columns that the load does not write and the rows have all the same, see `Verdicts.carried`."""
+    return plan.evolution.unwritten if CARRIED in rows.columns else ()
 
 
 def deleting(plan: LoadPlan, *, prune: Sequence[Prune]) -> Statement:
