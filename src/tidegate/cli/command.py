@@ -36,7 +36,7 @@ Exclude = Annotated[
 
 def duration_of(option: str, text: str | None, *, example: str) -> timedelta | None:
     """The value of an option that is a length of time; None if it is not given. Raises ConfigError."""
-    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+    from tidegate.core.durations import duration  # noqa: PLC0415 - few calls state one
 
     try:
         return None if text is None else duration(text)

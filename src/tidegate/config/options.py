@@ -21,12 +21,12 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, WithJsonSchema
 
 from tidegate import plugins
-from tidegate.config.durations import PATTERN, duration
 from tidegate.config.fractions import PATTERN as PERCENT
 from tidegate.config.fractions import fraction
 from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.sizes import PATTERN as SIZE
 from tidegate.config.sizes import size
+from tidegate.core.durations import PATTERN, duration
 from tidegate.core.fraction import Fraction
 from tidegate.core.ids import Connection
 from tidegate.core.policies.maintenance import Bytes

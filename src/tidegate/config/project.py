@@ -12,7 +12,6 @@ from typing import Any, TypedDict, TypeVar
 
 from tidegate.config import measured, secrets, trust
 from tidegate.config.alerts import AlertOptions, read_alerts
-from tidegate.config.durations import duration
 from tidegate.config.environment import variables
 from tidegate.config.nodes import Node, Problems, from_values, parse
 from tidegate.config.options import KIND, check, plugin_of, read, without
@@ -23,6 +22,7 @@ from tidegate.config.sections import ServiceOptions, SparkOptions, TelemetryOpti
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.config.urls import ENCODE, unencoded
+from tidegate.core.durations import duration
 from tidegate.core.ids import Connection, split_name
 from tidegate.errors import ConfigError
 

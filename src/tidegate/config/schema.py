@@ -12,13 +12,13 @@ from tidegate import plugins
 from tidegate.config.alerts import AlertOptions, AlertRules, Channel
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
-from tidegate.config.durations import PATTERN
 from tidegate.config.hooks import hooks_schema
 from tidegate.config.options import KIND, descriptions, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract, ServiceOptions, SparkOptions, TelemetryOptions, Verify
 from tidegate.config.state import REGISTRY, WAREHOUSE
+from tidegate.core.durations import PATTERN
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance

@@ -12,7 +12,7 @@ from tidegate.core.effects import Effect, Mirror, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import File
-from tidegate.core.slices import Everything, Slice
+from tidegate.core.slices import Everything, Range, Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class SafeBound:
         held_by: who holds the edge back, one text each ("pid 4711 (psql), in a transaction since …"); empty for nobody.
         final: no further row can have the value of the bound. False for files and lake tables: rows that are added
             later may have the value that was the greatest until then.
+        clock: of times in files and lake tables, the latest one that is not yet to come; None where `upto` tells.
         generated: of a sequence, the last number that the database has generated, so that later rows have greater ones;
             None where the database does not tell.
         grant: the statement after which the login may read that number; None where nothing is missing.
@@ -32,6 +33,7 @@ class SafeBound:
     upto: str | None
     held_by: tuple[str, ...] = ()
     final: bool = True
+    clock: str | None = None
     generated: int | None = None
     grant: str | None = None
 
@@ -51,6 +53,11 @@ class SliceStats:
     last: str | None = None
     later: int = 0
     bytes: int = 0
+
+
+def rows_beyond(stats: Mapping[Slice, SliceStats], upto: str | None) -> int:
+    """The rows beyond a bound, by the statistics of what was asked up to it."""
+    return max((each.later for part, each in stats.items() if isinstance(part, Range) and part.upto == upto), default=0)
 
 
 class Action(StrEnum):

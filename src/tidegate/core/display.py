@@ -80,6 +80,20 @@ def counted(number: int, what: str, do: str = "") -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}{f' {done_by(number, do)}' if do else ''}"
 
 
+def ahead_of_clock(rows: int) -> str:
+    """That rows of a source wait until the time that they state.
+
+    Example:
+        >>> ahead_of_clock(1)
+        'the cursor of 1 row is ahead of the clock; the row is loaded when that time has come, or once it is corrected'
+    """
+    that = "the row is" if rows == 1 else "the rows are"
+    return (
+        f"the cursor of {counted(rows, 'row')} is ahead of the clock; {that} loaded when that time has come, or once "
+        f"it is corrected"
+    )
+
+
 def done_by(number: int, do: str) -> str:
     """A verb as so many things do it.
 

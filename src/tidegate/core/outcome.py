@@ -55,7 +55,8 @@ class Outcome(Shown):
     None when no verification was asked for or nothing moved. `notes` are for people: who holds the edge, rows held
     back, columns that no fingerprint covers. `rows_quarantined` were read and are not in the table; `rows_warned` are
     in it although they break a check that only warns. `looked_through` is the bound of the cursor up to which the
-    source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `table_rows` are those of the table before
+    source was looked at; None without a cursor. `rows_ahead` have a cursor ahead of the
+    clock, and wait until its time has come. `arrivals` see `ChangeSet`. `table_rows` are those of the table before
     the run; None where its metadata do not say. `log_taken` and `log_behind` are of a log, in its own unit: events of a
     topic, files, bytes of a server's log. `whole` is whether the run took all of the source, by a full refresh, a
     resync, or a mirror of the whole table that was verified: an earlier comparison says nothing of the table then.
@@ -91,6 +92,7 @@ class Outcome(Shown):
     rows_quarantined: int = 0
     rows_warned: int = 0
     rows_superseded: int = 0
+    rows_ahead: int = 0
     log_taken: int = 0
     log_behind: int = 0
     bytes_read: int = 0

@@ -18,7 +18,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.rules import RuleViolation
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position
-from tidegate.engine import damaged_files
+from tidegate.engine import damaged_files, held_back
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification.proof import Verdict
@@ -61,6 +61,7 @@ class StreamState:
     looked_through: str | None = None
     log_behind: int = 0
     table_rows: int | None = None
+    rows_ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ def outcome_of(
         effect=done.effect,
         write=done.write,
         **done.counts.to_dict(),
+        rows_ahead=reached.rows_ahead,
         log_behind=reached.log_behind,
         table_rows=reached.table_rows,
         snapshot=reached.snapshot,
@@ -134,6 +136,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         notes: on what came after it.
         warm: Spark ran before.
     """
+    ahead = held_back.ahead(work)
     changes, quarantined = plan.changes, checked.verdicts.quarantined.rows if checked.verdicts.quarantined else 0
     counted = (checked.rows + quarantined if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return LoadResult(
@@ -159,12 +162,13 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             looked_through=work.probe.safe_bound(),
             log_behind=changes.observed.log_behind,
             table_rows=work.recovered.table.rows,
+            rows_ahead=ahead,
         ),
         arrivals=changes.observed.arrivals,
         verdict=verdict,
         whole=work.context.reads_everything or (changes.whole and _proven(work, verdict)),
         spark_started=not warm and work.context.sessions.started,
-        notes=(*work.probe.notes(), *_others(work), *_coverage(verdict), *notes, *checked.verdicts.findings),
+        notes=(*_of_source(work, ahead), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )
 
 
@@ -178,6 +182,10 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
     return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
 
 
+def _of_source(work: LoadContext, ahead: int) -> tuple[str, ...]:
+    return (*work.probe.notes(), *held_back.notes(work.probe, ahead), *_others(work))
+
+
 def _others(work: LoadContext) -> tuple[str, ...]:
     table = work.recovered.table
     if table.position is None or table.since_load.same_rows or work.stream.strategy.restores:
@@ -188,6 +196,7 @@ def _others(work: LoadContext) -> tuple[str, ...]:
 
 def unchanged(work: LoadContext, *notes: str) -> LoadResult:
     """The result of a load that moved nothing; `notes` say why, if rows differed."""
+    ahead = held_back.ahead(work)
     return LoadResult(
         result=Result.UNCHANGED,
         reached=StreamState(
@@ -195,9 +204,10 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
             position=work.recovered.since,
             looked_through=work.probe.safe_bound(),
             table_rows=work.recovered.table.rows,
+            rows_ahead=ahead,
         ),
         whole=work.context.reads_everything,
-        notes=(*work.probe.notes(), *_others(work), *notes),
+        notes=(*_of_source(work, ahead), *notes),
     )
 
 

@@ -14,7 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.report import StreamReport
-from tidegate.engine import column_names, hooks, partitions, retention, type_changes
+from tidegate.engine import column_names, held_back, hooks, partitions, retention, type_changes
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -113,7 +113,8 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             plan = _plan(work, changes, ledger)
             slices = _slices(changes) if changes is not None else _equal(work, ledger)
             why = changes.notes if changes else _unchanged(work)
-            notes = (*probe.notes(), *why, *_layout(stream), *retention.notes(stream, context.now()))
+            waiting = held_back.notes(probe, held_back.ahead(work))
+            notes = (*probe.notes(), *waiting, *why, *_layout(stream), *retention.notes(stream, context.now()))
             notes += hooks.notes(stream, context, changed=changes is not None)
     except TidegateError as error:
         failed = failure(stream, error, context.redact)

@@ -20,7 +20,7 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.engine import column_names, hooks, load, retention
+from tidegate.engine import column_names, held_back, hooks, load, retention
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
@@ -49,6 +49,7 @@ class Verification(Shown):
         rows_different: None at levels that do not look at rows.
         rows_fetched: rows read from both sides to find them.
         rows_quarantined: rows in quarantine; they count as source rows, but not as target rows.
+        rows_ahead: rows of the source with a cursor ahead of the clock, which no run has loaded; they are not compared.
         columns_not_covered: of a type that has no exact text on every engine; they are not compared.
     """
 
@@ -63,6 +64,7 @@ class Verification(Shown):
     repaired_rows: int = 0
     rows_fetched: int = 0
     rows_quarantined: int = 0
+    rows_ahead: int = 0
     seconds: float = 0.0
     error: Problem | None = None
 
@@ -200,6 +202,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             repaired_rows=repaired,
             rows_fetched=difference.fetched,
             rows_quarantined=difference.quarantined,
+            rows_ahead=held_back.ahead_in_source(work),
             error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
         )
 

@@ -14,19 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tidegate.core.durations import duration
 from tidegate.core.visible import visible
 from tidegate.errors import TidegateError
 from tidegate.loaders._applying import LoadResult
 from tidegate.loaders.cdc import CDCLoader
 from tidegate.loaders.cursors import SequenceBasedLoader, TimestampBasedLoader
+from tidegate.loaders.delta_tables import DeltaCDFLoader, DeltaTimestampLoader
 from tidegate.loaders.differences import DeltaDiffLoader
-from tidegate.loaders.incremental import IncrementalLoader
 
-PATTERNS: Mapping[str, tuple[type[IncrementalLoader], str]] = {
+PATTERNS: Mapping[str, tuple[type[Any], str]] = {
     "timestamp": (TimestampBasedLoader, "load_incremental"),
     "sequence": (SequenceBasedLoader, "load_incremental"),
     "cdc": (CDCLoader, "process_cdc"),
     "diff": (DeltaDiffLoader, "detect_changes"),
+    "delta-cdf": (DeltaCDFLoader, "load"),
+    "delta-timestamp": (DeltaTimestampLoader, "load"),
 }
 SUBMITTED = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION")
 """Variables that are set where Spark was started before this program."""
@@ -67,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         for function in (getattr(loader, method), loader.__init__):
             for name, parameter in _parameters(function).items():
                 kind = _KINDS.get((pattern, name)) or _KINDS.get(("", name), {"type": str})
-                required = parameter.default is inspect.Parameter.empty
+                required = parameter.default is inspect.Parameter.empty or name == "target"
                 command.add_argument(f"--{name.replace('_', '-')}", dest=name, required=required, **kind)
     return words
 
@@ -79,8 +82,6 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _duration(text: str) -> timedelta:
-    from tidegate.config.durations import duration  # noqa: PLC0415 - a loader needs no project file
-
     try:
         return duration(text)
     except ValueError as error:

@@ -14,7 +14,7 @@ from tidegate.registry.values import GOOD
 def newest(  # noqa: PLR0913 - the parts of one question
     connection: Connection,
     by: Column[Any],
-    wanted: Sequence[str],
+    wanted: Sequence[str | ColumnElement[Any]],
     *,
     of: Collection[ColumnElement[bool]] = (),
     only: Collection[ColumnElement[bool]] = (),
@@ -24,7 +24,7 @@ def newest(  # noqa: PLR0913 - the parts of one question
 
     Args:
         by: the column; an index begins with `object_id`, the columns of `of`, and this one.
-        wanted: columns of the answer beside `object_id`.
+        wanted: columns of the answer beside `object_id`, and what else is told of the row.
         of: conditions on the rows that count.
         only: conditions on the newest of them, without which the stream is left out.
         streams: conditions on `object_info`.
@@ -34,12 +34,16 @@ def newest(  # noqa: PLR0913 - the parts of one question
     last = select(func.max(by)).where(of_stream, *of).correlate(object_info).scalar_subquery()
     # An outer join, for SQLite would else begin with all rows of the table.
     joined = object_info.outerjoin(table, and_(of_stream, by == last, *of, *only))
-    query = select(*(table.c[name] for name in ("object_id", *wanted))).select_from(joined).where(*streams)
+    query = (
+        select(*(table.c[each] if isinstance(each, str) else each for each in ("object_id", *wanted)))
+        .select_from(joined)
+        .where(*streams)
+    )
     return {row.object_id: row for row in connection.execute(query) if row.object_id is not None}
 
 
 def newest_good(
-    connection: Connection, wanted: Sequence[str], *, streams: Collection[ColumnElement[bool]] = ()
+    connection: Connection, wanted: Sequence[str | ColumnElement[Any]], *, streams: Collection[ColumnElement[bool]] = ()
 ) -> dict[int, Row[Any]]:
     """By the number of the stream its last run that loaded or found nothing new: two looks into an index each.
 

@@ -154,6 +154,8 @@ class StreamStatus(Shown):
             paused.
         late: whether a whole turn of its schedule passed without a success, since the last one or since it was
             registered. None where nothing is due, and of a stream that is not registered.
+        rows_ahead: rows of the source that its last good run left to later ones, because their cursor is ahead of the
+            clock.
         rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
         problem: the error object of something else that could not be asked; None when everything could.
         health: its state against its schedule (`core.health.Health`); None where only the registry was asked.
@@ -204,6 +206,7 @@ class StreamStatus(Shown):
     connector: ConnectorState | None = None
     due_at: datetime | None = None
     late: bool | None = None
+    rows_ahead: int = 0
     rows_quarantined: int | None = 0
     problem: Mapping[str, Any] | None = None
     health: str | None = None

@@ -40,7 +40,8 @@ def status(connection: Connection, *, with_gaps: bool = True, stream: str | None
             row,
             positioned.get(number),
             last.get(number),
-            last_success_at=success.get(number),
+            last_success_at=success[number].finished_ts if number in success else None,
+            rows_ahead=success[number].rows_ahead or 0 if number in success else 0,
             held_by=holders.get(row.uid),
             gaps=gaps.get(number, ()),
             hooks_failed=hooks_failed.get(number, ()),
@@ -155,10 +156,10 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
     ]
 
 
-def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, datetime]:
-    """By stream the end of its last good run."""
-    found = newest_good(connection, ("finished_ts",), streams=of_streams)
-    return {number: row.finished_ts for number, row in found.items()}
+def _last_successes(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Row[Any]]:
+    """By stream the end of its last good run, and how many rows it left until their time has come."""
+    ahead = runs.c.outcome_payload["rows_ahead"].as_integer().label("rows_ahead")
+    return newest_good(connection, ("finished_ts", ahead), streams=of_streams)
 
 
 def _positions(connection: Connection, *of_streams: ColumnElement[bool]) -> dict[int, Row[Any]]:

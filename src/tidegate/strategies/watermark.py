@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -28,6 +28,8 @@ from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, PlanError
 from tidegate.strategies._rechecks import LookbackResult, Rechecks, Span
 
 TICK = timedelta(microseconds=1)
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How far the clocks of machines that read the same files may differ."""
 AT = "at"
 """How many rows carry the position's value, where more of them may come."""
 
@@ -144,13 +146,11 @@ class Watermark(Strategy):
         return value
 
     def check_value(self, state: Mapping[str, Any], probe: Probe) -> None:
-        """The value must not lie beyond the safe bound of now, or beyond every value and the time of files."""
+        """The value must not lie beyond the safe bound of now, nor beyond the clock of files."""
         value, edge = self.resume_at(state), probe.edge()
         if value is None:
             return
-        known = edge.upto
-        if not edge.final:  # such rows have no clock, and may state a time to come
-            known = max(text for text in (edge.upto, _until(probe.now())) if text is not None)
+        known = edge.upto if edge.final else edge.clock
         if known is None:
             raise ConfigError(
                 f"nothing tells now whether {self.column} = {value} lies beyond the clock of the source: it is held "
@@ -217,15 +217,17 @@ class Watermark(Strategy):
         A bound is never below an earlier one, whoever writes. Rows that were written since the clock went back carry
         times of before the position; those within the lookback are found by comparing.
         """
-        if value is None or edge.upto is None or not edge.final or not beyond(value, edge.upto, self._leeway):
+        clock = edge.upto if edge.final else edge.clock
+        if value is None or clock is None or not beyond(value, clock, self._leeway if edge.final else CLOCKS_DIFFER):
             return
         zone = f" in the time zone {self.time_zone}" if self.time_zone else ""
         raise HistoryGone(
-            f"the table was loaded up to {self.column} = {value}, and the clock of the source is behind that{zone}: "
-            f"rows that were written since it went back would be missed",
+            f"the table was loaded up to {self.column} = {value}, and the clock "
+            f"{'of the source' if edge.final else 'here'} is behind that{zone}: rows that "
+            f"{'were written since it went back' if edge.final else 'come with the times between'} would be missed",
             hint="Correct `time_zone:` in the strategy if it is not the one in which the column is written, then run "
             "again. Else run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
-            restored=True,
+            restored=edge.final,
             options={"time_zone": self.time_zone},
         )
 
@@ -366,11 +368,6 @@ def _passed(upto: str, last: str, *others: str) -> bool:
     if len(last) == DAY_LENGTH or last.isdigit():
         return True
     return datetime.fromisoformat(last) + step(last, *others) <= datetime.fromisoformat(upto) + TICK
-
-
-def _until(now: datetime) -> str:
-    """The latest time that any clock shows at this moment, whatever its zone."""
-    return (now.astimezone(UTC) + timedelta(hours=14)).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _rows(window: str | None) -> int:

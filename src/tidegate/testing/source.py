@@ -13,7 +13,6 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
-from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
@@ -212,11 +211,13 @@ class MemoryProbe(Probe):
     def verify_unchanged(self) -> None:
         """Nothing: a copy does not change."""
 
+    def later(self) -> int:
+        """Rows beyond the safe bound."""
+        return self._later.get(self.safe_bound() or "", 0)
+
     def notes(self) -> tuple[str, ...]:
-        """How many rows are held back for later."""
-        upto = self.safe_bound()
-        later = self._later.get(upto, 0) if upto is not None else 0
-        return (f"{counted(later, 'row')} beyond the safe bound {upto}: for a later load",) if later else ()
+        """None."""
+        return ()
 
     def _scope(self, since: Partition | None, only: Sequence[Slice]) -> Sequence[Mapping[str, Any]]:
         if only:

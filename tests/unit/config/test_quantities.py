@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from tidegate.config.durations import duration
 from tidegate.config.fractions import fraction
 from tidegate.config.nodes import from_values
 from tidegate.config.options import read, schema_of
 from tidegate.config.sizes import size
+from tidegate.core.durations import duration
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.significance import Significance
 from tidegate.errors import ConfigError

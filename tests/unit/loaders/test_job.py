@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,44 @@ def test_options_are_the_arguments_of_the_loader():
         "max_rows": 10,
     }
     assert parser().parse_args(["sequence", *PATHS, "--sequence-column", "n", "--lookback", "100"]).lookback == 100
+
+
+def test_a_loader_of_delta_tables_is_a_job_with_a_target():
+    words = ["delta-cdf", "--source", "dbfs:/in", "--metadata", "dbfs:/loads", "--primary-key", "id"]
+    assert parser().parse_args([*words, "--target", "dbfs:/out"]).primary_key == ["id"]
+    with pytest.raises(SystemExit):
+        parser().parse_args(words)  # nobody would confirm what it reads
+
+
+EVERY_OPTION = """
+import incremental_loading
+from tidegate.loaders import job
+
+values = {"lookback": "1h", "remember_deleted": "30d", "max_rows": "10"}
+subcommands = next(action for action in job.parser()._actions if action.dest == "pattern").choices
+for pattern, command in subcommands.items():
+    words = [pattern]
+    for action in command._actions[1:]:
+        known = "100" if action.dest == "lookback" and pattern != "timestamp" else values.get(action.dest, "x")
+        words += [action.option_strings[0], known]
+    assert len(vars(job.parser().parse_args(words))) == len(command._actions), pattern
+    print(pattern)
+"""
+
+
+def test_every_option_is_understood_with_nothing_but_the_standard_library_and_pyspark(tmp_path):
+    """A cluster has PySpark, and none of what Tidegate's projects need."""
+    src = Path(incremental_loading.__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", EVERY_OPTION],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": str(src)},
+        cwd=tmp_path,
+    )
+    assert done.stdout.split() == ["timestamp", "sequence", "cdc", "diff", "delta-cdf", "delta-timestamp"]
 
 
 @pytest.mark.parametrize(

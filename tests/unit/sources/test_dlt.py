@@ -32,3 +32,42 @@ def test_a_resource_that_wants_to_end_the_process_ends_the_load(tmp_path, place,
     source = Dlt(dlt=f"{name}:rows", stream="s", folder=tmp_path)
     with pytest.raises(SourceError, match=r"wanted to end the process \(sys\.exit\)"):
         table_of(source.extraction(None).pages(), {})
+
+
+INCREMENTAL = """
+import datetime
+import dlt
+import pyarrow as pa
+
+AT = [datetime.datetime({years}, 1, 1, tzinfo=datetime.timezone.utc) for {years} in (2025, 2099, 2026)]
+
+@dlt.resource
+def records(at=dlt.sources.incremental("at")):
+    yield [{"id": number, "at": at} for number, at in enumerate(AT)]
+
+@dlt.resource
+def tables(at=dlt.sources.incremental("at")):
+    yield pa.table({"id": [1, 2, 3], "at": AT})
+
+@dlt.source
+def several():
+    return records, tables
+
+kept = several()
+""".replace("{years}", "year")
+
+
+@pytest.mark.parametrize(("name", "resource"), [("records", None), ("several", "records"), ("kept", "records")])
+def test_a_record_with_a_time_to_come_waits_and_a_table_of_arrow_with_one_is_refused(tmp_path, name, resource):
+    (tmp_path / "times_to_come.py").write_text(INCREMENTAL)
+    source = Dlt(dlt=f"times_to_come:{name}", resource=resource, stream="s", folder=tmp_path)
+    state = None
+    for rows in ([0, 2], []):
+        extraction = source.extraction(state)
+        found = table_of(extraction.pages(), {})
+        assert (found["id"].to_pylist() if rows else len(found), extraction.ahead) == (rows or 0, 1)
+        state = extraction.state()
+    whole = Dlt(dlt=f"times_to_come:{name}", resource=resource, stream="s", folder=tmp_path, increments=False)
+    assert len(table_of(whole.extraction(state).pages(), {})) == 3
+    with pytest.raises(SourceError, match="cursor 'at' is ahead of the clock"):
+        table_of(Dlt(dlt="times_to_come:tables", stream="s", folder=tmp_path).extraction(None).pages(), {})

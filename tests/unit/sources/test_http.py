@@ -114,6 +114,21 @@ def test_times_are_compared_as_moments_however_they_are_written(api, initial):
     assert since(api, MOMENTS, **initial) == [[number] for number in range(len(MOMENTS))]
 
 
+def test_a_record_with_a_time_to_come_waits_and_what_comes_meanwhile_is_not_left_out(api):
+    """One record of 2099 would else hide all others until then; a full load takes every record as it is."""
+    incremental = {"cursor_path": "at", "start_param": "since"}
+    request = {"records": "$.data", "paginator": PAGES, "incremental": incremental}
+    api.readings = [{"id": 1, "at": "2025-01-01T00:00:00Z"}, {"id": 2, "at": "2099-01-01T00:00:00Z"}]
+    whole, _ = asked(api, increments=False, **request)
+    rows, state = asked(api, **request)
+    assert ([row["id"] for row in rows], [row["id"] for row in whole]) == ([1], [1, 2])
+    api.readings.append({"id": 3, "at": "2025-01-02"})
+    source = Http(http=Request(url=f"{api.url}/readings", **request), stream="s")
+    extraction = source.extraction(state)
+    assert [row["id"] for row in table_of(extraction.pages(), {}).to_pylist()] == [3]
+    assert extraction.ahead == 1
+
+
 def test_a_lag_reaches_back_from_the_latest_moment(api):
     times = ["2025-01-01T09:00:00Z", "2025-01-01T11:30:00+02:00", "2025-01-01T10:00:00.5Z"]
     api.order = datetime.fromisoformat

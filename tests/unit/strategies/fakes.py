@@ -35,6 +35,7 @@ class Table(PartialProbe):
     rows: dict[str, dict[str, str | None]] = field(default_factory=dict)
     safe: str | None = "2025-01-31 00:00:00.000000"
     final: bool = True
+    latest: str | None = None
     generated: int | None = None
     grant: str | None = None
     held_by: tuple[str, ...] = ()
@@ -62,7 +63,12 @@ class Table(PartialProbe):
 
     def edge(self) -> SafeBound:
         return SafeBound(
-            upto=self.safe, held_by=self.held_by, final=self.final, generated=self.generated, grant=self.grant
+            upto=self.safe,
+            held_by=self.held_by,
+            final=self.final,
+            clock=self.latest,
+            generated=self.generated,
+            grant=self.grant,
         )
 
     def stats(self, part: Slice) -> SliceStats:

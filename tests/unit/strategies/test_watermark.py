@@ -95,12 +95,23 @@ def test_a_position_is_not_set_while_nothing_tells_the_bound_nor_beyond_the_time
     one.table.safe, one.table.held_by = None, ("pid 1",)
     with pytest.raises(ConfigError, match="held back by pid 1"):
         one.strategy.check_value(one.strategy.resume("2025-01-02"), one.table)
-    files = Table(safe="2090-01-01 00:00:00.000000", final=False)
-    one.strategy.check_value(one.strategy.resume("2090-01-01"), files)
-    files.safe = None
+    files = Table(safe=None, final=False, latest="2025-01-31 14:00:00.000000")
     one.strategy.check_value(one.strategy.resume("2025-01-31"), files)
     with pytest.raises(ConfigError, match="beyond 2025-01-31 14"):
         one.strategy.check_value(one.strategy.resume("2090-01-01"), files)
+
+
+def test_files_that_were_loaded_up_to_a_time_to_come_stop_and_clocks_that_differ_a_little_do_not() -> None:
+    """An earlier version of Tidegate left such positions: all that comes below them would be lost."""
+    files = Stream(table=Table(final=False, latest=at("31 00:00:00.000000")), strategy=Watermark(column="updated_at"))
+    files.table.put("a", at("30 12:00:00.000000"))
+    files.run()
+    files.table.latest = at("30 11:30:00.000000")
+    assert files.run() is None
+    files.table.latest = at("30 10:30:00.000000")
+    with pytest.raises(HistoryGone, match="come with the times between") as gone:
+        files.run()
+    assert not gone.value.context["restored"], "with the right clock it goes on"
 
 
 @pytest.mark.parametrize("options", [{"lookback": 12 * HOUR}, {"safety_lag": 12 * HOUR}])

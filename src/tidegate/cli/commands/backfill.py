@@ -88,7 +88,7 @@ def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: 
 
 
 def _chunk(text: str | None) -> timedelta | int | None:
-    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+    from tidegate.core.durations import duration  # noqa: PLC0415 - few calls state one
 
     if text is None or text.isdigit():
         return None if text is None else int(text)

@@ -16,7 +16,7 @@ from tidegate.cli.command import Exclude, Select, Stream
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size, yes
-from tidegate.core.display import counted, short_duration
+from tidegate.core.display import ahead_of_clock, counted, short_duration
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def _remarks(each: StreamStatus) -> list[str]:
     if each.late:
         since = each.last_success_at or each.registered_at
         found.append(f"late: no run went well since {moment(since)}, and a whole turn of its schedule was missed")
+    if each.rows_ahead:
+        found.append(ahead_of_clock(each.rows_ahead))
     if each.rows_quarantined:
         rows = counted(each.rows_quarantined, "row", "wait")
         found.append(f"{rows} in quarantine; `tidegate quarantine show {each.stream}` shows them")

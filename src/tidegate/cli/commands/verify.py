@@ -10,6 +10,7 @@ from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
 from tidegate.core.bucketing import Level
+from tidegate.core.display import ahead_of_clock
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _tell(shell: Shell, one: Verification) -> None:
     """What is to be known of one stream beside its line in the table."""
     if one.columns_not_covered:
         shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
+    if one.rows_ahead:
+        shell.result(f"note: {one.stream}: {ahead_of_clock(one.rows_ahead)}")
     if one.rows_quarantined:
         shell.result(
             f"note: {one.stream}: {count(one.rows_quarantined)} source rows are in quarantine; "

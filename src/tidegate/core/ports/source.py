@@ -163,7 +163,15 @@ class Probe(Protocol):
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """Notes on the answers so far, for people: who holds the edge back, which rows wait for a later run."""
+        """Notes on the answers so far, for people: who holds the edge back, which files wait for a later run."""
+
+    def later(self) -> int:
+        """Rows beyond the safe bound, as far as an answer has counted them."""
+        return 0
+
+    def ahead(self) -> int:
+        """Rows that the source itself leaves to a later load, because their cursor is ahead of the clock."""
+        return 0
 
     def safe_bound(self) -> str | None:
         """The value of the bound that the source was opened with; None if only a further query would show it."""

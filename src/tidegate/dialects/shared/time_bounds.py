@@ -6,7 +6,7 @@ Pure: the current time is passed in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidegate.core.bounds import Clock
@@ -15,6 +15,8 @@ from tidegate.core.schema import Column, Kind, Type
 from tidegate.errors import ConfigError, EdgeUnknown
 
 TICK = timedelta(microseconds=1)
+EARLIEST_DAY = timedelta(hours=14)
+"""The zone of Kiribati, where each day begins first."""
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 
 
@@ -93,6 +95,24 @@ def inclusive(instant: datetime, lag: timedelta, kind: Type, time_zone: str) -> 
         return canonical(local - TICK)
     except OverflowError:
         return None
+
+
+def latest(now: datetime, kind: Type, time_zone: str | None) -> str:
+    """The greatest value that a clock may show at that moment, as canonical text of the column's type.
+
+    Args:
+        time_zone: of a column without one; of None the zone in which it is latest.
+
+    Example:
+        >>> from tidegate.core.schema import DATE, TIMESTAMP
+        >>> noon = datetime(2025, 1, 2, 12, tzinfo=UTC)
+        >>> latest(noon, DATE, None), latest(noon, TIMESTAMP, "Asia/Tokyo")
+        ('2025-01-03', '2025-01-02 21:00:00.000000')
+    """
+    if kind.kind is Kind.TIMESTAMPTZ:
+        return canonical(now.astimezone(UTC))
+    local = now.astimezone(zone(time_zone) if time_zone else timezone(EARLIEST_DAY))
+    return local.date().isoformat() if kind.kind is Kind.DATE else canonical(local)
 
 
 def writers_zone(column: Column, time_zone: str | None, product: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, Self
 
+from tidegate.dialects.shared.time_bounds import EARLIEST_DAY
 from tidegate.errors import SourceError
 
 WHOLE = re.compile(r"[+-]?\d{1,100}")
@@ -87,6 +88,29 @@ def ranked(path: str) -> Callable[[Any], Any]:
         return record
 
     return of
+
+
+def is_ahead(value: Any, now: datetime) -> bool:
+    """Whether a cursor is a time to come, in every zone if it has none; no number is known to be a time.
+
+    Example:
+        >>> noon = datetime(2025, 1, 1, 12, tzinfo=UTC)
+        >>> is_ahead("2025-01-01T12:00:01Z", noon), is_ahead("2025-01-02T01:00:00", noon), is_ahead("2099", noon)
+        (True, False, False)
+    """
+    if isinstance(value, str):
+        found = None if _whole(value) is not None else MOMENT.fullmatch(value)
+        moments = _moment(value) if found else None
+        if found is None or moments is None:
+            return False
+        moment, zoned = moments[0], found["zone"] is not None
+    elif isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime.combine(value, time())
+        zoned = moment.tzinfo is not None
+        moment = moment if zoned else moment.replace(tzinfo=UTC)
+    else:
+        return False
+    return moment > (now if zoned else now + EARLIEST_DAY)
 
 
 def _whole(text: str) -> int | None:

@@ -6,9 +6,10 @@ The state is kept by whoever keeps the rows; no pipeline of dlt, and nothing in 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tidegate import extras
 from tidegate.core.cutting import first_line
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceUnavailable, TidegateError
+from tidegate.sources._api.cursors import is_ahead
 
 LONGEST_REASON = 200
 """Characters of what somebody else's code says."""
@@ -44,6 +46,8 @@ class Extraction:
     since: str | None = None
     whole: bool = False
     quotes: bool = True
+    ahead: int = field(default=0, init=False)
+    """Records that were left to a later pass, because their cursor is ahead of the clock."""
     _state: dict[str, Any] = field(default_factory=dict, init=False)
 
     def pages(self) -> Iterator[Any]:
@@ -65,9 +69,46 @@ class Extraction:
             if self.whole:
                 self._state = {VALIDATORS: self._state.get(VALIDATORS, {})}
             with Container().injectable_context(StateInjectableContext(state=self._state)):  # type: ignore[arg-type]
-                found = iter(one_resource(self.make(self._state), self.label))
+                made = one_resource(self.make(self._state), self.label)
+                found = iter(made if self.whole else self._up_to_now(made))
         with translated(self.label, quotes=self.quotes):
             yield from found
+            self._check_cursors()
+
+    def _up_to_now(self, made: Any) -> Any:
+        """The same without the records whose cursor is a time to come: all that comes until then would be left out."""
+        from dlt.common.jsonpath import find_values  # noqa: PLC0415 - as above
+
+        several = getattr(made, "selected_resources", None)
+        made = made if several is None else made.clone()
+        resource = made if several is None else next(iter(made.selected_resources.values()))
+        step = resource.incremental
+        if step is None:
+            return made
+
+        def has_come(record: Any) -> bool:
+            incremental = getattr(step, "incremental", step)
+            if not isinstance(record, Mapping) or incremental is None or incremental.last_value_func is not max:
+                return True
+            ahead = any(is_ahead(each, datetime.now(UTC)) for each in find_values(incremental.cursor_path, record))
+            self.ahead += ahead
+            return not ahead
+
+        resource.add_filter(has_come)
+        return made
+
+    def _check_cursors(self) -> None:
+        """Raises SourceError where a table of Arrow, which is passed on whole, moved the cursor to a time to come."""
+        sources = () if self.whole else self._state.get("sources", {}).values()
+        resources = [each for source in sources for each in source.get("resources", {}).values()]
+        for path, known in (pair for each in resources for pair in each.get("incremental", {}).items()):
+            last = known.get("last_value")
+            if last != known.get("initial_value") and is_ahead(last, datetime.now(UTC)):
+                raise SourceError(
+                    f"{self.label} yielded a row whose cursor {path!r} is ahead of the clock, so all that comes until "
+                    f"then would be left out",
+                    hint="Correct that row, or leave it out in the resource until its time has come.",
+                )
 
     def state(self) -> str:
         """What the next pass goes on from; complete once every page was taken."""

@@ -59,6 +59,7 @@ class ApiProbe(FilesProbe):
         self._batches.prepare()
         self._progress = Progress()
         self._unconditional = False
+        self._ahead = 0
         where = Place(text=api.label, store=folder_of(str(api.folder)), pattern=BATCH, depth=0)
         super().__init__(
             where,
@@ -86,6 +87,10 @@ class ApiProbe(FilesProbe):
             self._batches.drop_after(last.batch)
             self._progress = self._next(last)
 
+    def ahead(self) -> int:
+        """Records of the answer whose cursor is ahead of the clock."""
+        return self._ahead
+
     def request_unconditionally(self) -> None:
         """Leaves out the validators of the last answer (`ETag`, `Last-Modified`)."""
         self._unconditional = True
@@ -105,6 +110,7 @@ class ApiProbe(FilesProbe):
             table = table_of(extraction.pages(), self._api.types)
         except NotModified:
             return last
+        self._ahead = extraction.ahead
         table = like(table, self._batches.schema(name_of(last.batch)))
         return self._batches.append(table, last, extraction.state()) if len(table) else last
 

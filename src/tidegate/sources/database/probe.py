@@ -16,9 +16,8 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.casts import Cast
-from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.changes import SafeBound, SliceStats, rows_beyond
 from tidegate.core.column_selection import ColumnSelection
-from tidegate.core.display import counted
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
@@ -339,13 +338,13 @@ class DatabaseProbe(Probe):
         """Raises SourceMoved when no snapshot held the source and it changed."""
         self.session.verify_unchanged()
 
+    def later(self) -> int:
+        """Rows beyond the safe bound, where they were counted."""
+        return rows_beyond(self._stats, self.safe_bound())
+
     def notes(self) -> tuple[str, ...]:
-        """Who holds the edge, and how many rows were held back for later."""
-        upto = self.safe_bound()
-        at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
-        later = max((stats.later for stats in at_edge), default=0)
-        held = (f"{counted(later, 'row')} beyond the safe bound {upto}: for a later load",) if later else ()
-        return (*self._notes, *held)
+        """Who holds the edge."""
+        return tuple(self._notes)
 
     def _newest(self, cursor: Sequence[str], known: NewestRows | None) -> NewestRows | None:
         """The newest rows of now; those that are known where the source was opened without a bound."""

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.bounds import BoundRequest, SequenceBound
+from tidegate.core.bounds import BoundRequest, SequenceBound, beyond
 from tidegate.core.bucketing import Buckets, RowDigest
-from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.changes import SafeBound, SliceStats, rows_beyond
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
@@ -27,7 +27,7 @@ from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.shared.statements import Statements
-from tidegate.dialects.shared.time_bounds import lowered, must_be_time
+from tidegate.dialects.shared.time_bounds import latest, lowered, must_be_time
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError, SourceError, TidegateError, WriteError
 from tidegate.spark.failures import translate
@@ -110,6 +110,7 @@ class FrameProbe(Probe):
         self._statements: Statements | None = None
         self._viewed = False
         self._stats: dict[Slice, SliceStats] = {}
+        self._edge: SafeBound | None = None
 
     @property
     def statements(self) -> Statements:
@@ -141,7 +142,16 @@ class FrameProbe(Probe):
         return False
 
     def edge(self) -> SafeBound:
-        """The greatest value, less the lag: nobody writes into what is there already, but more may be added to it."""
+        """The greatest value that is not yet to come, less the lag; asked once.
+
+        Nobody writes into what is there already, but more may be added to it.
+        """
+        with self._lock:
+            if self._edge is None:
+                self._edge = self._found_edge()
+            return self._edge
+
+    def _found_edge(self) -> SafeBound:
         bound = self.bound
         if bound is None:
             raise InternalError("a source that was opened without a bound was asked for one")
@@ -151,10 +161,11 @@ class FrameProbe(Probe):
                 raise ConfigError(f"column {bound.column!r} is {found.type}, and a sequence needs an integer")
             return SafeBound(upto=self._greatest(bound.column), final=False)
         must_be_time(bound.column, found.type)
-        upto = self._greatest(*filter(None, (bound.column, bound.fallback)))
+        clock = latest(self.now(), found.type, bound.time_zone)
+        upto = self._greatest(*filter(None, (bound.column, bound.fallback)), clock=clock)
         if upto is not None and bound.lag:
             upto = lowered(upto, bound.lag, found.type)
-        return SafeBound(upto=upto, final=False)
+        return SafeBound(upto=upto, final=False, clock=clock)
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows and last cursor of a slice; asked once, and not at all where the source knows."""
@@ -256,6 +267,10 @@ class FrameProbe(Probe):
         """What the source says of it."""
         self.frame.verify_unchanged()
 
+    def later(self) -> int:
+        """Rows beyond the bound, where they were counted."""
+        return rows_beyond(self._stats, self._edge.upto) if self._edge is not None else 0
+
     def notes(self) -> tuple[str, ...]:
         """None."""
         return ()
@@ -290,13 +305,22 @@ class FrameProbe(Probe):
         with reading(self.frame.label):
             return dataframe_ops.partitions(rows, by=by, steps=Spark().steps(columns))
 
-    def _greatest(self, *columns: str) -> str | None:
-        """Of the first of these columns that is not NULL, over all rows."""
-        found, dialect = [self.statements.column(name) for name in columns], Spark()
-        cursor = f"coalesce({', '.join(map(dialect.quote, columns))})"
-        value = dialect.text(f"max({cursor})", found[0])
-        ((greatest,),) = self.ask(f"SELECT {value} FROM {self.statements.relation.sql}")
-        return greatest if greatest is None else str(greatest)
+    def _greatest(self, *columns: str, clock: str | None = None) -> str | None:
+        """Of the first of these columns that is not NULL, over all rows; at most what the clock may show.
+
+        Of rows with a time to come, only a look at every row tells what is below it.
+        """
+        found, spark = self.statements.column(columns[0]), Spark()
+        cursor = f"coalesce({', '.join(map(spark.quote, columns))})"
+
+        def asked(value: str) -> str | None:
+            ((text,),) = self.ask(f"SELECT {spark.text(f'max({value})', found)} FROM {self.statements.relation.sql}")
+            return text if text is None else str(text)
+
+        greatest = asked(cursor)
+        if greatest is None or clock is None or not beyond(greatest, clock):
+            return greatest
+        return asked(f"CASE WHEN {spark.compared(cursor, '<=', found.type, clock)} THEN {cursor} END") or clock
 
 
 @contextmanager
