@@ -93,6 +93,18 @@ def test_jobs_of_clusters_have_the_arguments_of_the_loaders():
         assert (found.pattern, found.timestamp_column) == ("timestamp", "modified_date")
 
 
+def test_steps_of_emr_name_the_python_of_the_driver_and_of_the_executors():
+    """That of the cluster may be older than what the loaders need."""
+    (step,) = json.loads((DEPLOY / "emr/steps.json").read_text(encoding="utf-8"))
+    words = step["HadoopJarStep"]["Args"]
+    settings = dict(words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--conf")
+    pythons = [settings[f"spark.{env}.PYSPARK_PYTHON"] for env in ("yarn.appMasterEnv", "executorEnv")]
+    assert len(set(pythons)) == 1
+    (version,) = {tuple(map(int, re.search(r"python(\d+)\.(\d+)$", each).groups())) for each in pythons}
+    project = (DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert version >= tuple(map(int, re.search(r'requires-python = ">=(\d+)\.(\d+)', project).groups()))
+
+
 def test_steps_of_emr_have_the_form_that_its_client_sends():
     session = pytest.importorskip("botocore.session").get_session()
     from botocore.validate import ParamValidator
