@@ -25,6 +25,8 @@ class SafeBound:
         final: no further row can have the value of the bound. False for files and lake tables: rows that are added
             later may have the value that was the greatest until then.
         clock: of times in files and lake tables, the latest one that is not yet to come; None where `upto` tells.
+        in_utc: what the bound would be if the column were written in UTC; None unless it has no zone, and that of the
+            database is supposed.
         generated: of a sequence, the last number that the database has generated, so that later rows have greater ones;
             None where the database does not tell.
         grant: the statement after which the login may read that number; None where nothing is missing.
@@ -34,6 +36,7 @@ class SafeBound:
     held_by: tuple[str, ...] = ()
     final: bool = True
     clock: str | None = None
+    in_utc: str | None = None
     generated: int | None = None
     grant: str | None = None
 

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tidegate.core.addresses import in_the_clear
 from tidegate.core.secret_names import SECRET_NAME
 from tidegate.errors import ConfigError
+from tidegate.sources._api.crawl import Crawl
 from tidegate.sources._api.cursors import ranked
 from tidegate.sources._api.extraction import VALIDATORS, Extraction, without_logins
 from tidegate.sources._api.logins import PLAIN, LoginScope
@@ -165,6 +166,7 @@ class Http(ApiSource):
     kind: ClassVar[str] = "http"
 
     http: Request
+    _crawl: Crawl = field(default_factory=Crawl, init=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -179,7 +181,8 @@ class Http(ApiSource):
 
     def extraction(self, since: str | None) -> Extraction:
         """One pass over the pages."""
-        return Extraction(make=self._made, label=self.label, since=since, whole=not self.increments, quotes=False)
+        whole, ended = not self.increments, self._crawl.forget
+        return Extraction(make=self._made, label=self.label, since=since, whole=whole, quotes=False, ended=ended)
 
     def _made(self, state: dict[str, Any]) -> Any:
         from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415 - a second, and only where an API is asked
@@ -204,6 +207,7 @@ class Http(ApiSource):
             logins=LoginScope(url=self.http.url, hosts=self.http.login_hosts, plain_http=self.http.plain_http)
             if self.http.logs_in
             else None,
+            crawl=self._crawl if self.http.page_type != ONE_PAGE else None,
         )
         made = rest_api_source(self.http.config(session), name="http")  # type: ignore[arg-type]
         if self.http.incremental is not None:

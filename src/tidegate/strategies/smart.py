@@ -38,7 +38,7 @@ KIND = {
     LoadMethod.FULL: "full",
 }
 OWN: Mapping[LoadMethod, tuple[str, ...]] = {
-    LoadMethod.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
+    LoadMethod.INCREMENTAL: ("cursor", "value", "window", "nulls", "at", "bound"),
     LoadMethod.PARTITIONS: (METHOD, BEGIN, *VOUCHER),
     LoadMethod.SNAPSHOT_DIFF: ("version", "fingerprint", OWN_FINGERPRINT),
     LoadMethod.FULL: (),

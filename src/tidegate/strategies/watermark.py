@@ -34,6 +34,11 @@ AT = "at"
 """How many rows carry the position's value, where more of them may come."""
 
 
+BOUND = "bound"
+"""The bound of the load, where the column may be written in another zone than it is taken to be."""
+LATELY = timedelta(minutes=5)
+
+
 class OnNull(StrEnum):
     """What to do with rows whose cursor is NULL."""
 
@@ -185,6 +190,7 @@ class Watermark(Strategy):
         value: str | None = state.get("value")
         self._check_clock(value, edge)
         edge, new = self._whole_steps(probe, value, edge)
+        self._check_zone(probe, state.get(BOUND), new, edge)
         last = new.last or value
         back = self._look_back(probe, value, last, state)
         more = self._more_at(probe, value, back.spans, state)
@@ -199,6 +205,7 @@ class Watermark(Strategy):
             filter(None, (self._reason(new, value, edge), why, again or "", "rows without a cursor" if nulls else ""))
         )
         more_state = {**self._kept(back), **({} if edge.final else self._at(probe, last))}
+        more_state |= {BOUND: edge.upto} if edge.in_utc not in (None, edge.upto) else {}
         return ChangeSet(
             slices=slices,
             effect=Upsert(repeats=again),
@@ -230,6 +237,33 @@ class Watermark(Strategy):
             restored=edge.final,
             options={"time_zone": self.time_zone},
         )
+
+    def _check_zone(self, probe: Probe, before: str | None, new: SliceStats, edge: SafeBound) -> None:
+        """Raises ConfigError where the newest rows show the time of UTC, and the database is in another zone.
+
+        Where that is east of UTC, the bound lies hours after all values, so that rows which commit late would be
+        missed: new rows then come below the bound of the last load. West of it, every row waits for hours.
+
+        Args:
+            before: that bound.
+        """
+        utc, upto = edge.in_utc, edge.upto
+        if utc is None or upto is None or utc == upto:
+            return
+        if upto > utc:
+            last = new.last if before is not None and new.rows and new.last is not None and new.last <= before else None
+        else:
+            latest = (datetime.fromisoformat(utc) + LATELY).isoformat(" ", "microseconds")
+            ahead = probe.stats(self._range(upto, latest)) if new.later else SliceStats(rows=0)
+            last = None if ahead.later else ahead.last
+        if last is not None and not beyond(utc, last, LATELY) and not beyond(last, utc, LATELY):
+            raise ConfigError(
+                f"the newest rows have the time of UTC in {self.column!r}, which has no time zone and is taken to be "
+                f"in that of the database",
+                hint="Set `strategy: {time_zone: UTC}`, or the zone in which all writers set the column; then "
+                "`tidegate verify STREAM` shows whether rows were missed.",
+                column=self.column,
+            )
 
     @property
     def _leeway(self) -> timedelta:

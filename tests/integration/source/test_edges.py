@@ -368,6 +368,39 @@ def test_column_without_zone_is_in_the_zone_of_the_database(pg_url: str) -> None
                 safe_time_bound(pg_url, column, time_zone=zone)
 
 
+TOUCH = """
+CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN NEW.updated_at := timezone('utc', clock_timestamp()); RETURN NEW; END $$
+"""
+
+
+def refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="is not in the time zone of the database, Asia/Tokyo") as stopped:
+        safe_time_bound(url)
+    assert "time_zone: UTC" in stopped.value.hint
+
+
+def test_a_default_or_trigger_that_writes_utc_stops_where_the_database_is_in_another_zone(pg_url: str) -> None:
+    """East of UTC the bound would lie hours above every row, and one that commits late below the position."""
+    statements = (
+        f"ALTER DATABASE {pg_url.rsplit('/', 1)[1]} SET timezone = 'Asia/Tokyo'",
+        "CREATE TABLE orders (id int, made timestamp DEFAULT now(), updated_at timestamp) PARTITION BY RANGE (id)",
+        "ALTER TABLE orders ALTER updated_at SET DEFAULT (now() at time zone 'UTC')",
+        "CREATE TABLE first PARTITION OF orders FOR VALUES FROM (0) TO (9)",
+    )
+    with shop_of(pg_url, *statements) as shop:
+        found = datetime.fromisoformat(safe_time_bound(pg_url, time_zone="UTC").upto or "")
+        assert abs(found - datetime.now(UTC).replace(tzinfo=None)) < timedelta(minutes=1)
+        admin = shop.session()
+        refused(pg_url)
+        admin.execute("ALTER TABLE orders ALTER updated_at DROP DEFAULT")
+        assert safe_time_bound(pg_url).upto
+        admin.execute(TOUCH)
+        admin.execute("CREATE TRIGGER t BEFORE INSERT ON first FOR EACH ROW EXECUTE FUNCTION touch()")
+        refused(pg_url)
+        assert safe_time_bound(pg_url, "made").upto
+
+
 @pytest.mark.parametrize(
     ("statement", "options", "by"),
     [

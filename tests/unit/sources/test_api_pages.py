@@ -8,7 +8,7 @@ pytest.importorskip("dlt")
 
 from support.city_api import CityApi
 from support.served import served
-from tidegate.errors import ConfigError, SourceError, SourceRefused
+from tidegate.errors import ConfigError, SourceError, SourceRefused, SourceUnavailable
 from tidegate.sources._api.pages import EMPTY_PAGES
 from tidegate.sources._api.rows import table_of
 from tidegate.sources.http import Http, Request
@@ -45,6 +45,61 @@ def capped(size, **says):
         return {"data": found, **says, **more}
 
     return answer
+
+
+def failing(page, times, *, status=503):
+    """An API of ten numbered pages, of which one fails so many times."""
+    left = [times]
+
+    def answer(params):
+        number = int(params.get("page", 1))
+        if number == page and left[0]:
+            left[0] -= 1
+            return status, {}, b"{}"
+        return {"data": rows(number, number + 1) if number <= 10 else [], "total": 10}
+
+    return answer
+
+
+def test_a_pass_that_fails_on_its_last_page_goes_on_there_at_the_next_attempt(api):
+    """Nothing that was read is asked for again, and the pass after a whole one asks for everything."""
+    api.answer = failing(10, 2)
+    request = Request(url=f"{api.url}/rows?of=1", paginator=NUMBERED, records="$.data", retries=0)
+    source = Http(http=request, stream="s")
+    for _ in range(2):
+        with pytest.raises(SourceUnavailable):
+            table_of(source.extraction(None).pages(), {})
+    assert table_of(source.extraction(None).pages(), {})["id"].to_pylist() == list(range(1, 11))
+    assert [path.rpartition("page=")[2] for path in api.asked] == [*map(str, range(1, 11)), "10", "10"]
+    api.asked.clear()
+    table_of(source.extraction(None).pages(), {})
+    assert len(api.asked) == 10
+
+
+def test_a_pass_that_no_further_attempt_helps_begins_again(api):
+    api.answer = failing(10, 1, status=400)
+    request = Request(url=f"{api.url}/rows?of=1", paginator=NUMBERED, records="$.data", retries=0)
+    source = Http(http=request, stream="s")
+    with pytest.raises(SourceRefused):
+        table_of(source.extraction(None).pages(), {})
+    table_of(source.extraction(None).pages(), {})
+    assert len(api.asked) == 20
+
+
+def test_a_cursor_that_only_requests_with_a_cursor_get_begins_with_one_that_is_stated(api):
+    def answer(params):
+        cursor = params.get("cursor")
+        if cursor is None:
+            return {"data": rows(0, 2), "next": None, "total": 30}
+        start = 0 if cursor == "*" else int(cursor)
+        return {"data": rows(start, start + 10), "next": str(start + 10) if start < 20 else None, "total": 30}
+
+    api.answer = answer
+    with pytest.raises(SourceError, match=r"says a total of 30 .*, and 2 records came") as stopped:
+        asked(api, CURSOR)
+    assert "`initial_cursor:`" in stopped.value.hint
+    assert asked(api, {**CURSOR, "initial_cursor": "*"}) == list(range(30))
+    assert asked(api, {**CURSOR, "initial_cursor": 0}) == list(range(30))
 
 
 def numbered(*pages, **says):

@@ -17,7 +17,7 @@ from tidegate.core.plan import Prune
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.schema import TEXT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.slices import Everything, Partition, Slice
+from tidegate.core.slices import Everything, Partition, Range, Slice
 
 SCHEMA = Schema(
     columns=(
@@ -36,6 +36,7 @@ class Table(PartialProbe):
     safe: str | None = "2025-01-31 00:00:00.000000"
     final: bool = True
     latest: str | None = None
+    utc: str | None = None
     generated: int | None = None
     grant: str | None = None
     held_by: tuple[str, ...] = ()
@@ -67,6 +68,7 @@ class Table(PartialProbe):
             held_by=self.held_by,
             final=self.final,
             clock=self.latest,
+            in_utc=self.utc,
             generated=self.generated,
             grant=self.grant,
         )
@@ -74,7 +76,8 @@ class Table(PartialProbe):
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")
         cursors = [value for row in found if (value := _cursor(self.rows[row], part)) is not None]
-        return SliceStats(rows=len(found), last=max(cursors, default=None))
+        beyond = [row for row in self.rows.values() if isinstance(part, Range) and _later(row, part)]
+        return SliceStats(rows=len(found), last=max(cursors, default=None), later=len(beyond))
 
     def key_bounds(self, part: Slice, column: str) -> Prune | None:
         found = [value for row in self._rows(part, "key_bounds") if (value := self.rows[row][column]) is not None]
@@ -116,6 +119,11 @@ def _cursor(values: dict[str, str | None], part: Slice) -> str | None:
     if isinstance(part, Everything):
         return None
     return next((values[name] for name in part.cursor if values[name] is not None), None)
+
+
+def _later(values: dict[str, str | None], part: Range) -> bool:
+    cursor = _cursor(values, part)
+    return part.upto is not None and cursor is not None and cursor > part.upto
 
 
 def _inside(values: dict[str, str | None], part: Slice) -> bool:

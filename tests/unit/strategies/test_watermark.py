@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -123,6 +123,53 @@ def test_a_clock_that_went_back_within_the_lookback_or_a_longer_lag_stops_nothin
     one.table.safe = at("01 11:59:59.999999")
     with pytest.raises(HistoryGone):
         one.run()
+
+
+EAST, WEST = timedelta(hours=9), timedelta(hours=-5)
+
+
+def zoned(hour: str, ahead: timedelta, **options) -> Stream:
+    """A table without zone whose database is that far ahead of UTC, at this time of UTC."""
+    one = Stream(table=Table(), strategy=Watermark(column="updated_at", **options))
+    set_clock(one, hour, ahead)
+    return one
+
+
+def set_clock(one: Stream, hour: str, ahead: timedelta) -> None:
+    utc = datetime.fromisoformat(at(f"10 {hour}:00.000000"))
+    one.table.utc = utc.isoformat(" ", "microseconds")
+    one.table.safe = (utc + ahead).isoformat(" ", "microseconds")
+
+
+@pytest.mark.parametrize("ahead", [EAST, WEST])
+def test_rows_in_utc_stop_where_the_database_is_in_another_zone(ahead: timedelta) -> None:
+    one = zoned("12:00", ahead)
+    one.table.put("a", at("10 11:40:00.000000"))
+    one.run()
+    set_clock(one, "12:30", ahead)
+    one.table.put("b", at("10 12:28:00.000000"))
+    with pytest.raises(ConfigError, match="newest rows have the time of UTC") as stopped:
+        one.run()
+    assert "time_zone: UTC" in stopped.value.hint
+
+
+def test_rows_in_the_zone_of_the_database_never_stop() -> None:
+    """Not when nothing has changed for as long as that zone is ahead, nor when rows are found by a later load."""
+    east = zoned("03:00", EAST)
+    east.table.put("a", at("10 11:59:00.000000"))
+    east.run()
+    for hour in ("11:57", "11:59", "12:03"):
+        set_clock(east, hour, EAST)
+        assert east.run() is None
+    east.table.put("b", at("10 12:01:00.000000"))
+    east.run()
+    assert set(east.loaded) == {"a", "b"}
+    west = zoned("12:00", WEST)
+    west.table.put("a", at("10 06:59:00.000000"))
+    for row, value in (("b", "10 12:01:00.000000"), ("c", "11 12:00:00.000000")):  # of a time to come
+        west.table.put(row, at(value))
+    west.run()
+    assert set(west.loaded) == {"a"}
 
 
 def test_equal_values_across_the_boundary() -> None:

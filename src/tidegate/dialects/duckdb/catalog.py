@@ -92,14 +92,21 @@ def _keys(session: CatalogSession, relation: Relation) -> list[tuple[bool, tuple
     return [(bool(primary), tuple(names)) for primary, names in rows]
 
 
+def default(session: CatalogSession, relation: Relation, column: str) -> list[str]:
+    """The expression that fills a column of a table, if there is one."""
+    if not relation.parts:
+        return []
+    named = f"{_named(session, relation)} AND column_name = {session.dialect.string(column)}"
+    rows = session.rows(f"SELECT column_default FROM duckdb_columns() WHERE {named} AND column_default IS NOT NULL")
+    return [text for (text,) in rows]
+
+
 def must_be_counted(session: CatalogSession, relation: Relation, column: str) -> None:
     """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
     hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
     if not is_table(session, relation):
         raise EdgeUnknown(f"{relation.label} is not a table: name the table, or use another strategy", hint=hint)
-    named = f"{_named(session, relation)} AND column_name = {session.dialect.string(column)}"
-    rows = session.rows(f"SELECT coalesce(column_default, '') FROM duckdb_columns() WHERE {named}")
-    found = NEXTVAL.search(rows[0][0]) if rows else None
+    found = NEXTVAL.search("".join(default(session, relation, column)))
     if found is None:
         raise EdgeUnknown(
             f"no sequence in the file fills column {column!r}, so its numbers may arrive in any order", hint=hint

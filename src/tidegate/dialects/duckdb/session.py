@@ -25,7 +25,8 @@ from tidegate.dialects.duckdb import catalog
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.errors import bad_query, bad_value
 from tidegate.dialects.shared.key_ranges import even
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.shared.time_bounds import in_utc, inclusive, must_be_time
+from tidegate.dialects.shared.written_zones import must_be_written_in
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -83,10 +84,14 @@ class DuckdbSession(PreSnapshotSession):
 
         Whole seconds, for a column may keep no more of the time.
         """
-        del relation, clock  # the file has one writer, and the clock of its machine is ours
+        del clock  # the file has one writer, and the clock of its machine is ours
         must_be_time(column.name, column.type)
+        if time_zone is None and column.type.kind is not Kind.TIMESTAMPTZ:
+            filled = catalog.default(self, relation, column.name)
+            must_be_written_in(str(self._zone), filled, column, datetime.now(UTC))
         now = datetime.now(UTC).replace(microsecond=0)
-        return SafeBound(upto=inclusive(now, lag, column.type, time_zone or str(self._zone)))
+        upto = inclusive(now, lag, column.type, time_zone or str(self._zone))
+        return SafeBound(upto=upto, in_utc=in_utc(now, lag, column.type, time_zone))
 
     def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
         """The greatest id: nobody writes now."""

@@ -19,7 +19,8 @@ from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import Column, Kind
 from tidegate.dialects.mariadb.catalog import CatalogSession, named
 from tidegate.dialects.mariadb.errors import DENIED, code_of
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.shared.time_bounds import in_utc, inclusive, must_be_time
+from tidegate.dialects.shared.written_zones import assigned, must_be_written_in
 from tidegate.errors import ConfigError, EdgeUnknown, SourceError
 
 # Between the moment a statement takes the time and the one at which others can see it run.
@@ -90,6 +91,8 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     """
     must_be_time(column.name, column.type)
     where = time_zone or _zone(session, column)
+    if time_zone is None and column.type.kind is not Kind.TIMESTAMPTZ:
+        must_be_written_in(where, _fillings(session, relation, column.name), column, datetime.now(UTC))
     if clock is Clock.APPLICATION:
         ((now,),) = session.outside_rows(NOW)
         return SafeBound(upto=inclusive(_instant(now / 1_000_000), lag, column.type, where))
@@ -110,7 +113,9 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     bound = min([settled, *(writer.since for writer in holding)])
     oldest = sorted(holding, key=lambda writer: writer.since)
     return SafeBound(
-        upto=inclusive(_instant(bound), lag, column.type, where), held_by=_names(session, oldest, "writing since")
+        upto=inclusive(_instant(bound), lag, column.type, where),
+        in_utc=in_utc(_instant(bound), lag, column.type, time_zone),
+        held_by=_names(session, oldest, "writing since"),
     )
 
 
@@ -321,6 +326,22 @@ def _names(session: CatalogSession, writers: list[Writer], doing: str) -> tuple[
         f"connection {thread} of user {users.get(thread, 'unknown')}, {doing} {_instant(since).isoformat()}"
         for thread, since in list(threads.items())[:NAMED]
     )
+
+
+def _fillings(session: CatalogSession, relation: Relation, column: str) -> list[str]:
+    """The expressions that fill a column of a table: its default, and what triggers assign to it."""
+    if not relation.parts:
+        return []
+    here, string = named(session, relation), session.dialect.string
+    defaults = session.outside_rows(
+        "SELECT coalesce(column_default, ''), coalesce(generation_expression, '') FROM information_schema.columns "
+        f"WHERE {here} AND column_name = {string(column)}"
+    )
+    triggers = session.outside_rows(
+        "SELECT action_statement FROM information_schema.triggers WHERE (event_object_schema, event_object_table) IN "
+        f"(SELECT table_schema, table_name FROM information_schema.tables WHERE {here})"
+    )
+    return [*(text for row in defaults for text in row), *assigned([body for (body,) in triggers], column)]
 
 
 def _zone(session: CatalogSession, column: Column) -> str:

@@ -17,7 +17,8 @@ from tidegate.core.ports.dialect import Relation, Row
 from tidegate.core.schema import Column, Kind
 from tidegate.dialects.postgresql.catalog import DescribingSession, is_table, oid_of
 from tidegate.dialects.postgresql.errors import quoted
-from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.shared.time_bounds import in_utc, inclusive, must_be_time
+from tidegate.dialects.shared.written_zones import assigned, must_be_written_in
 from tidegate.errors import ConfigError, EdgeUnknown
 
 # Between the start of a transaction and the moment others can see it.
@@ -77,6 +78,15 @@ FOREIGN = (
 )
 KINDS = {"f": "foreign table", "m": "materialized view"}
 NEARER = {"f": "Connect to the server that has the table", "m": "Load the tables that it is made of"}
+DEFAULTS = """
+SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
+  JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
+WHERE d.adrelid = ANY('{{{oids}}}'::oid[]) AND a.attname = {column}
+"""
+TRIGGERS = """
+SELECT p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE t.tgrelid = ANY('{{{oids}}}'::oid[]) AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+"""
 ZONE = "SELECT setting, source FROM pg_settings WHERE name = 'TimeZone'"
 OWN_ZONE = {
     "client": "PGTZ, PGOPTIONS or the URL",
@@ -116,6 +126,8 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     """The bound least(clock - 1 s, the start of whatever others run), less one microsecond and the lag."""
     must_be_time(column.name, column.type)
     where = time_zone or _zone(session, column)
+    if time_zone is None and column.type.kind is not Kind.TIMESTAMPTZ:
+        must_be_written_in(where, _fillings(session, relation, column.name), column, datetime.now(UTC))
     if clock is Clock.DATABASE:
         _must_be_primary(session)
         _must_be_written_here(session, relation, column)
@@ -135,7 +147,8 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
         f"{since.isoformat()}"
         for row, since in holding[:NAMED]
     )
-    return SafeBound(upto=inclusive(bound, lag, column.type, where), held_by=held_by)
+    utc = in_utc(bound, lag, column.type, time_zone) if clock is Clock.DATABASE else None
+    return SafeBound(upto=inclusive(bound, lag, column.type, where), in_utc=utc, held_by=held_by)
 
 
 def safe_sequence_bound(
@@ -190,6 +203,16 @@ def _zone(session: DescribingSession, column: Column) -> str:
         hint="Set `strategy: {time_zone: UTC}` or similar: the zone in which the writers set the column.",
         column=column.name,
     )
+
+
+def _fillings(session: DescribingSession, relation: Relation, column: str) -> list[str]:
+    """The expressions that fill a column of a table: its defaults, and what triggers assign to it."""
+    if not (relation.parts and is_table(session, relation)):
+        return []
+    oids = _list(_tree(session, relation))
+    defaults = session.rows(DEFAULTS.format(oids=oids, column=session.dialect.string(column)))
+    triggers = session.rows(TRIGGERS.format(oids=oids))
+    return [*(text for (text,) in defaults), *assigned([body for (body,) in triggers], column)]
 
 
 def _must_be_complete(session: DescribingSession) -> None:

@@ -97,6 +97,11 @@ def inclusive(instant: datetime, lag: timedelta, kind: Type, time_zone: str) -> 
         return None
 
 
+def in_utc(instant: datetime, lag: timedelta, kind: Type, time_zone: str | None) -> str | None:
+    """The inclusive bound if the column were written in UTC; None where its zone is sure, or stated."""
+    return inclusive(instant, lag, kind, "UTC") if kind.kind is Kind.TIMESTAMP and time_zone is None else None
+
+
 def latest(now: datetime, kind: Type, time_zone: str | None) -> str:
     """The greatest value that a clock may show at that moment, as canonical text of the column's type.
 

@@ -61,6 +61,12 @@ def _info(session: CatalogSession, parts: tuple[str, ...]) -> list[Row]:
     return session.rows(f"SELECT * FROM pragma_table_xinfo({_arguments(session, parts)}) WHERE hidden <> 1")
 
 
+def default(session: CatalogSession, relation: Relation, column: str) -> list[str]:
+    """The expression that fills a column of a table, if there is one."""
+    found = _info(session, relation.parts) if relation.parts else []
+    return [str(row[4]) for row in found if row[1] == column and row[4] is not None]
+
+
 def _arguments(session: CatalogSession, parts: tuple[str, ...]) -> str:
     string = session.dialect.string
     return f"{string(parts[-1])}, {string(parts[0])}" if len(parts) > 1 else string(parts[-1])

@@ -24,6 +24,7 @@ from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.errors import bad_query
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.shared.written_zones import must_be_written_in
 from tidegate.dialects.sqlite import catalog
 from tidegate.errors import (
     ColumnMissing,
@@ -75,8 +76,9 @@ class SqliteSession(PreSnapshotSession):
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> SafeBound:
         """The second before the present one, at a moment when nobody writes; later writes carry a later second."""
-        del relation  # the whole file has one writer
         must_be_time(column.name, column.type)
+        if time_zone is None:
+            must_be_written_in("UTC", catalog.default(self, relation, column.name), column, datetime.now(UTC))
         if clock is Clock.APPLICATION:
             ((now,),) = self.rows(CLOCK)
         else:

@@ -39,6 +39,7 @@ class Extraction:
         since: a `state` of an earlier pass; None for the beginning.
         whole: everything is wanted, whatever was read before; only the validators of `since` are used.
         quotes: what an exception says may be told: it is raised by the user's code, not about a record of the API.
+        ended: called when all was read, or when an error ended the pass that no further attempt helps.
     """
 
     make: Callable[[dict[str, Any]], Any]
@@ -46,6 +47,7 @@ class Extraction:
     since: str | None = None
     whole: bool = False
     quotes: bool = True
+    ended: Callable[[], None] = lambda: None
     ahead: int = field(default=0, init=False)
     """Records that were left to a later pass, because their cursor is ahead of the clock."""
     _state: dict[str, Any] = field(default_factory=dict, init=False)
@@ -72,8 +74,14 @@ class Extraction:
                 made = one_resource(self.make(self._state), self.label)
                 found = iter(made if self.whole else self._up_to_now(made))
         with translated(self.label, quotes=self.quotes):
-            yield from found
-            self._check_cursors()
+            try:
+                yield from found
+                self._check_cursors()
+            except BaseException as error:
+                if not any(getattr(each, "retryable", False) for each in _chain(error)):
+                    self.ended()
+                raise
+            self.ended()
 
     def _up_to_now(self, made: Any) -> Any:
         """The same without the records whose cursor is a time to come: all that comes until then would be left out."""

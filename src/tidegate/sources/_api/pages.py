@@ -24,6 +24,9 @@ WORDS = {"total_path": "total", "has_more_path": "has_more", "next_url_path": "n
 """Where an answer says how much there is, that there is more, and where, unless the options say otherwise."""
 ITSELF = frozenset({"$", "$.*", "$[*]"})
 """Where the records are if the whole answer is one, so that its fields are values."""
+FIRST = "initial_cursor"
+CURSORS = frozenset({"cursor", "header_cursor"})
+"""The types with a cursor, which the first request may carry, too."""
 BOOLEANS = {"true": True, "false": False}
 EMPTY_PAGES = 1_000
 """How many pages without a record may follow one another."""
@@ -32,7 +35,8 @@ HOW = {
     "single_page": "Say with `paginator:` how the API is asked for further pages",
     "page_number": "Correct `page_param:` and `base_page:` under `paginator:`",
     "offset": "Correct `offset_param:` and `limit_param:` under `paginator:`",
-    "cursor": "Correct `cursor_path:` and `cursor_param:` under `paginator:`, and the `params:` that a cursor needs",
+    "cursor": "Correct `cursor_path:` and `cursor_param:` under `paginator:`, with `initial_cursor:` if only a request "
+    "that carries a cursor gets one",
     "json_link": "Correct `next_url_path:` under `paginator:`",
     "header_link": "Correct `links_next_key:` under `paginator:`",
     "header_cursor": "Correct `cursor_key:` and `cursor_param:` under `paginator:`",
@@ -80,8 +84,9 @@ class Pages(BasePaginator):
         super().__init__()
         self._type = str(options["type"])
         self._options = options
+        self._first = options.get(FIRST) if self._type in CURSORS else None
         self._none = none
-        own = {self.maximum, "stop_after_empty_page", *WORDS}
+        own = {self.maximum, "stop_after_empty_page", *WORDS, *((FIRST,) if self._type in CURSORS else ())}
         if self._type == "json_link":
             own.remove("next_url_path")  # the link that is followed
         try:
@@ -100,6 +105,9 @@ class Pages(BasePaginator):
     def init_request(self, request: Request) -> None:
         """Prepares the request for the first page."""
         self._asks.init_request(request)
+        if self._first is not None:
+            self._asks._next_reference = self._first  # noqa: SLF001 - dlt begins without a cursor
+            self._asks.update_request(request)
         self._is_new("request", request.method, request.url, request.params, request.json)
 
     def update_request(self, request: Request) -> None:

@@ -18,6 +18,7 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util.retry import Retry
 
 from tidegate.errors import SourceError, SourceRefused, SourceUnavailable
+from tidegate.sources._api.crawl import Crawl
 from tidegate.sources._api.documents import NoDocument, parsed
 from tidegate.sources._api.extraction import NotModified, without_logins
 from tidegate.sources._api.logins import LoginScope
@@ -84,6 +85,7 @@ class ApiSession(requests.Session):
         none: statuses that mean that there are no records.
         validators: of the last answer, and replaced by those of the next; None to always ask for the whole answer.
         logins: where the login of the requests may be sent; None where they have none.
+        crawl: what was answered before this pass failed, and is not asked for again; None to ask always.
     """
 
     def __init__(  # noqa: PLR0913 - what a session is made of
@@ -97,9 +99,11 @@ class ApiSession(requests.Session):
         none: tuple[int, ...],
         validators: MutableMapping[str, str] | None,
         logins: LoginScope | None = None,
+        crawl: Crawl | None = None,
     ) -> None:
         super().__init__()
         _repeat(self, retries)
+        self._crawl = crawl
         self._label = label
         # Of `$.data[*]` an empty list has no match, and is an answer all the same.
         self._path = compile_path(records.removesuffix("[*]")) if records else None
@@ -122,9 +126,11 @@ class ApiSession(requests.Session):
         """
         if self._logins is not None:
             self._logins.check(request.url or "")
-        wait = self._sent + self._min_interval - time.monotonic()
-        if wait > 0:
-            time.sleep(wait)
+        known = self._crawl.answer(request) if self._crawl is not None else None
+        if known is not None:
+            self._parse(known)
+            return known
+        time.sleep(max(self._sent + self._min_interval - time.monotonic(), 0))
         if self._validators is not None:
             request.headers.update(_conditions(self._validators))
         kwargs["timeout"] = kwargs.get("timeout") or self._timeout
@@ -145,6 +151,8 @@ class ApiSession(requests.Session):
         if not found.is_redirect:
             self._parse(found)
             self._remember(found)
+            if self._crawl is not None:
+                self._crawl.keep(request, found)
         return found
 
     def _receive(self, found: requests.Response) -> None:

@@ -260,6 +260,34 @@ def test_columns_without_zone_need_one_that_says_enough(shop: Writers) -> None:
     assert date.fromisoformat(safe_time_bound(shop.url, "day", "local_times", time_zone="UTC").upto or "") == yesterday
 
 
+TOKYO = (
+    "INSERT IGNORE INTO mysql.time_zone VALUES (4711, 'N')",
+    "INSERT IGNORE INTO mysql.time_zone_name VALUES ('Asia/Tokyo', 4711)",
+    "INSERT IGNORE INTO mysql.time_zone_transition_type VALUES (4711, 0, 32400, 0, 'JST')",
+    "SET GLOBAL time_zone = 'Asia/Tokyo'",
+)
+
+
+def test_a_default_or_trigger_that_writes_utc_stops_where_the_server_is_in_another_zone(shop: Writers) -> None:
+    admin = shop.session()
+    admin("CREATE TABLE filled (id int, made datetime(6) DEFAULT now(6), at datetime(6) DEFAULT utc_timestamp(6))")
+    admin("CREATE TABLE touched (id int, at datetime(6))")
+    admin("CREATE TRIGGER t BEFORE UPDATE ON touched FOR EACH ROW SET NEW.at = utc_timestamp(6)")
+    for statement in TOKYO:
+        admin(statement)
+    try:
+        for table in ("filled", "touched"):
+            with pytest.raises(
+                ConfigError, match="which is not in the time zone of the database, Asia/Tokyo"
+            ) as stopped:
+                safe_time_bound(shop.url, "at", table)
+            assert "time_zone: UTC" in stopped.value.hint
+            assert safe_time_bound(shop.url, "at", table, time_zone="UTC").upto
+        assert safe_time_bound(shop.url, "made", "filled").upto
+    finally:
+        admin("SET GLOBAL time_zone = 'SYSTEM'")
+
+
 def test_sequence_edge_is_the_greatest_number_once_nobody_writes(shop: Writers) -> None:
     """The last generated number falls with a TRUNCATE and not with a DELETE."""
     assert safe_sequence_bound(shop.url) == SafeBound(upto=None, generated=0)
