@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from support.lake import delta_rows
 from tidegate.errors import HistoryGone
 from tidegate.loaders import CDCLoader, DeltaCDFLoader, TimestampBasedLoader
 from tidegate.loaders.job import main
@@ -114,4 +115,24 @@ def test_a_job_makes_one_load_and_prints_it(bench, capsys):
         told = json.loads(capsys.readouterr().out)
         assert (told["records"], told["new_watermark"]) == (records, "2025-01-02 00:00:00.000000")
     assert main(["timestamp", *paths, "--timestamp-column", "gone"]) == 2
+    assert "error[" in capsys.readouterr().err
+
+
+def test_a_loader_of_delta_tables_is_a_job(bench, capsys):
+    source, target = bench.path("feed"), bench.path("mart")
+    feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    bench.spark.sql(f"CREATE TABLE delta.`{source}` (id bigint, at timestamp_ntz) USING delta {feed}")
+    paths = ["--source", source, "--metadata", bench.path("loads"), "--primary-key", "id", "--target"]
+    rows = "VALUES (1, TIMESTAMP_NTZ '2025-01-01 00:00:00'), (2, TIMESTAMP_NTZ '2025-01-02 00:00:00')"
+    for records, change in (
+        (2, f"INSERT INTO delta.`{source}` {rows}"),
+        (1, f"DELETE FROM delta.`{source}` WHERE id = 1"),
+    ):
+        bench.spark.sql(change)
+        assert main(["delta-cdf", *paths, target, "--target-format", "delta"]) == 0
+        assert json.loads(capsys.readouterr().out)["records"] == records
+    assert [row["id"] for row in delta_rows(target)] == [2]
+    assert main(["delta-timestamp", *paths, bench.path("other"), "--timestamp-column", "at"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 1
+    assert main(["delta-cdf", "--source", bench.path("nowhere"), *paths[2:], target]) != 0
     assert "error[" in capsys.readouterr().err
