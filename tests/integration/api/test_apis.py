@@ -65,6 +65,12 @@ def test_new_readings_are_appended_once(workspace, api, spark):
     api.readings = [reading(number) for number in range(8)]
     assert good(workspace, "readings", spark).rows_inserted == 8
     idle(workspace, "readings")
+    api.readings.append({**reading(8), "at": "2099-01-01T00:00:00Z"})
+    ahead = idle(workspace, "readings")
+    with workspace.project(spark) as project:
+        known = [ahead, *project.status("readings"), *project.verify("readings").streams]
+    assert [each.rows_ahead for each in known] == [1, 1, 1]
+    api.readings.pop()
     assert workspace.rows("s.readings")[0] | {"at": None} == {
         "id": 0,
         "at": None,
