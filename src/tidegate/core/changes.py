@@ -49,18 +49,21 @@ class SliceStats:
         rows: exact number of rows.
         last: the greatest cursor as canonical text; None without rows or without a cursor.
         later: rows whose cursor lies beyond the slice's upper bound, which a later load will read.
+        greatest: the greatest cursor above the slice's lower bound, as text; None where it was not asked for.
         bytes: estimated size of the rows.
     """
 
     rows: int
     last: str | None = None
     later: int = 0
+    greatest: str | None = None
     bytes: int = 0
 
 
-def rows_beyond(stats: Mapping[Slice, SliceStats], upto: str | None) -> int:
-    """The rows beyond a bound, by the statistics of what was asked up to it."""
-    return max((each.later for part, each in stats.items() if isinstance(part, Range) and part.upto == upto), default=0)
+def upto_bound(stats: Mapping[Slice, SliceStats], upto: str | None) -> SliceStats:
+    """The statistics of what was asked up to a bound, with the most rows beyond it."""
+    asked = (each for part, each in stats.items() if isinstance(part, Range) and part.upto == upto)
+    return max(asked, key=lambda each: each.later, default=SliceStats(rows=0))
 
 
 class Action(StrEnum):

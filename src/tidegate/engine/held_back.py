@@ -5,7 +5,7 @@ The position never passes the clock: a row of the year 2099 would else hide all 
 
 from __future__ import annotations
 
-from tidegate.core.bounds import TimeBound
+from tidegate.core.bounds import TimeBound, beyond
 from tidegate.core.display import ahead_of_clock, counted
 from tidegate.core.ports.source import Probe
 from tidegate.core.slices import Range
@@ -26,17 +26,19 @@ def ahead_in_source(work: LoadContext) -> int:
     column = probe.schema().find(bound.column) if isinstance(bound, TimeBound) else None
     if not isinstance(bound, TimeBound) or column is None:
         return 0
-    clock = latest(probe.now(), column.type, bound.time_zone)
+    clock, greatest = latest(probe.now(), column.type, bound.time_zone), probe.at_bound().greatest
+    if greatest is not None and not beyond(greatest, clock):
+        return 0
     return probe.stats(Range(cursor=stream.strategy.cursor, after=clock, upto=clock)).later
 
 
 def ahead(work: LoadContext) -> int:
     """The same, of a run that has asked for what is new."""
-    return ahead_in_source(work) if work.probe.later() else work.probe.ahead()
+    return ahead_in_source(work) if work.probe.at_bound().later else work.probe.ahead()
 
 
 def notes(probe: Probe, ahead: int) -> tuple[str, ...]:
     """How many rows wait, for people."""
-    later = probe.later()
+    later = probe.at_bound().later
     waiting = (f"{counted(later, 'row')} beyond the safe bound {probe.edge().upto}: for a later load",) if later else ()
     return (*waiting, ahead_of_clock(ahead)) if ahead else waiting

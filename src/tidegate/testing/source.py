@@ -211,9 +211,9 @@ class MemoryProbe(Probe):
     def verify_unchanged(self) -> None:
         """Nothing: a copy does not change."""
 
-    def later(self) -> int:
-        """Rows beyond the safe bound."""
-        return self._later.get(self.safe_bound() or "", 0)
+    def at_bound(self) -> SliceStats:
+        """Of the rows beyond the safe bound."""
+        return SliceStats(rows=0, later=self._later.get(self.safe_bound() or "", 0))
 
     def notes(self) -> tuple[str, ...]:
         """None."""

@@ -165,9 +165,9 @@ class Probe(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Notes on the answers so far, for people: who holds the edge back, which files wait for a later run."""
 
-    def later(self) -> int:
-        """Rows beyond the safe bound, as far as an answer has counted them."""
-        return 0
+    def at_bound(self) -> SliceStats:
+        """Statistics of the rows that were asked for up to the safe bound, and of those beyond it."""
+        return SliceStats(rows=0)
 
     def ahead(self) -> int:
         """Rows that the source itself leaves to a later load, because their cursor is ahead of the clock."""

@@ -16,7 +16,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.casts import Cast
-from tidegate.core.changes import SafeBound, SliceStats, rows_beyond
+from tidegate.core.changes import SafeBound, SliceStats, upto_bound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
@@ -185,9 +185,9 @@ class DatabaseProbe(Probe):
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice; asked once."""
         if part not in self._stats:
-            ((rows, last, later, _),) = self.session.rows(self.statements.stats(part))
+            ((rows, last, later, greatest),) = self.session.rows(self.statements.stats(part))
             size = self.session.row_bytes(self._relation) * rows if rows else 0
-            found = SliceStats(rows=rows, last=last, later=later, bytes=size)
+            found = SliceStats(rows=rows, last=last, later=later, greatest=greatest, bytes=size)
             self._stats[part] = found
             if isinstance(part, Range) and last is not None:
                 # Up to the last row seen is the same slice, and the one that gets loaded.
@@ -338,9 +338,9 @@ class DatabaseProbe(Probe):
         """Raises SourceMoved when no snapshot held the source and it changed."""
         self.session.verify_unchanged()
 
-    def later(self) -> int:
-        """Rows beyond the safe bound, where they were counted."""
-        return rows_beyond(self._stats, self.safe_bound())
+    def at_bound(self) -> SliceStats:
+        """Of what was asked up to the safe bound."""
+        return upto_bound(self._stats, self.safe_bound())
 
     def notes(self) -> tuple[str, ...]:
         """Who holds the edge."""

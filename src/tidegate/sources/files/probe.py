@@ -125,7 +125,7 @@ class FilesProbe(FrameProbe, ListedFiles):
     def stats(self, part: Slice) -> SliceStats:
         """Of files their bytes, and rows counted by Spark only where a strategy needs their number."""
         found = super().stats(part)
-        return SliceStats(rows=found.rows, last=found.last, later=found.later, bytes=self._bytes())
+        return replace(found, bytes=self._bytes())
 
     def key_bounds(self, part: Slice, column: str) -> Prune | None:
         """Not asked of files that are about to be read: it would read them once more."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, SequenceBound, beyond
 from tidegate.core.bucketing import Buckets, RowDigest
-from tidegate.core.changes import SafeBound, SliceStats, rows_beyond
+from tidegate.core.changes import SafeBound, SliceStats, upto_bound
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
@@ -172,8 +172,8 @@ class FrameProbe(Probe):
         if isinstance(part, Everything) and self.frame.count is not None:
             return SliceStats(rows=self.frame.count)
         if part not in self._stats:
-            ((rows, last, later, _),) = self.ask(self.statements.stats(part))
-            found = SliceStats(rows=rows, last=last, later=later)
+            ((rows, last, later, greatest),) = self.ask(self.statements.stats(part))
+            found = SliceStats(rows=rows, last=last, later=later, greatest=greatest)
             self._stats[part] = found
             if isinstance(part, Range) and last is not None:
                 # Up to the last row seen is the same slice, and the one that gets loaded.
@@ -267,9 +267,9 @@ class FrameProbe(Probe):
         """What the source says of it."""
         self.frame.verify_unchanged()
 
-    def later(self) -> int:
-        """Rows beyond the bound, where they were counted."""
-        return rows_beyond(self._stats, self._edge.upto) if self._edge is not None else 0
+    def at_bound(self) -> SliceStats:
+        """Of what was asked up to the bound."""
+        return upto_bound(self._stats, self._edge.upto) if self._edge is not None else SliceStats(rows=0)
 
     def notes(self) -> tuple[str, ...]:
         """None."""
