@@ -9,7 +9,7 @@ from tidegate.core.bounds import TimeBound, beyond
 from tidegate.core.display import ahead_of_clock, counted
 from tidegate.core.ports.source import Probe
 from tidegate.core.slices import Range
-from tidegate.dialects.shared.time_bounds import latest
+from tidegate.dialects.shared.time_bounds import TIMES, latest
 from tidegate.engine.context import LoadContext
 
 
@@ -24,7 +24,7 @@ def ahead_in_source(work: LoadContext) -> int:
         known = work.context.registry.status(stream=stream.name, with_gaps=False)
         return sum(each.rows_ahead for each in known if each.uid == stream.uid)
     column = probe.schema().find(bound.column) if isinstance(bound, TimeBound) else None
-    if not isinstance(bound, TimeBound) or column is None:
+    if not isinstance(bound, TimeBound) or column is None or column.type.kind not in TIMES:
         return 0
     clock, greatest = latest(probe.now(), column.type, bound.time_zone), probe.at_bound().greatest
     if greatest is not None and not beyond(greatest, clock):
