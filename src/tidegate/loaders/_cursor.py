@@ -5,16 +5,27 @@ Independent of the session's time zone; keeps fractions of a second.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
+from tidegate.core.bounds import beyond
+from tidegate.core.display import ahead_of_clock
 from tidegate.core.schema import Kind, Type
-from tidegate.dialects.shared.time_bounds import lowered
+from tidegate.dialects.shared.time_bounds import latest, lowered
 from tidegate.dialects.spark import Spark
-from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.errors import ColumnMissing, ConfigError, HistoryGone
 from tidegate.sources.shared.files.types import of_spark
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CLOCKED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How far the clocks of machines that load one target may differ."""
+log = logging.getLogger("tidegate")
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT})
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL})
 
@@ -89,6 +100,31 @@ class Cursor:
     def at_least(self, text: str) -> str:
         """The condition of rows with that value, as such a text, or a greater one."""
         return f"{self.name} >= {self.literal(text)}"
+
+    def up_to_now(self, rows: DataFrame, watermark: str | None) -> DataFrame:
+        """Without the rows whose time is ahead of the clock: a watermark there would hide all that come until then.
+
+        A time without a zone is ahead where it is in every zone; of a text nobody knows.
+
+        Args:
+            watermark: of the last load.
+
+        Raises:
+            HistoryGone: it is ahead of the clock itself.
+        """
+        if self.type.kind not in CLOCKED:
+            return rows
+        clock = latest(datetime.now(UTC), self.type, None)
+        if watermark is not None and beyond(watermark, clock, CLOCKS_DIFFER):
+            raise HistoryGone(
+                f"the target was loaded up to a time in {self.column!r} that is ahead of the clock: rows that come "
+                f"with the times between would be missed",
+                hint="Correct the clock if it is behind; else load again into an empty target.",
+            )
+        ahead = rows.where(f"{self.name} > {self.literal(clock)}").count()
+        if ahead:
+            log.warning("%s (%s)", ahead_of_clock(ahead), self.column)
+        return rows.where(f"{self.name} <= {self.literal(clock)}")
 
     def low(self, watermark: str | None, lookback: timedelta | int | None) -> str | None:
         """The least value that a load looks at, inclusive, as canonical text; None for all values.

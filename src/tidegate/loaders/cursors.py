@@ -157,7 +157,7 @@ def _batches(
         cursor.need_type(since.state.get("type") if since else None)
         need_columns(source, key)
         old = since.loaded_through if since else None
-        rows = _without_nulls(source, cursor, on_null)
+        rows = cursor.up_to_now(_without_nulls(source, cursor, on_null), old)
         low = cursor.low(old, lookback)
         if low is not None:
             rows = rows.where(cursor.at_least(low))

@@ -266,7 +266,7 @@ class DeltaTimestampLoader(DeltaLoader):
         problem = f"a NULL in column {self._time!r}, so no read ever reaches them"
         refuse(now, f"{cursor.name} IS NULL", problem, "Correct them at the source.", column=self._time)
         was = last.last if last else None
-        rows = now
+        rows = cursor.up_to_now(now, was)
         for sign, text in ((">=", self._bounds[0]), (">=", was), ("<=", self._bounds[1])):
             if text is not None:
                 rows = rows.where(f"{cursor.name} {sign} {cursor.literal(text)}")

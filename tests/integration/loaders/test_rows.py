@@ -7,7 +7,7 @@ import pytest
 
 from support.lake import delta_rows
 from tidegate.errors import HistoryGone
-from tidegate.loaders import CDCLoader, DeltaCDFLoader, TimestampBasedLoader
+from tidegate.loaders import CDCLoader, DeltaCDFLoader, DeltaTimestampLoader, TimestampBasedLoader
 from tidegate.loaders.job import main
 
 pytestmark = pytest.mark.spark
@@ -116,6 +116,24 @@ def test_a_job_makes_one_load_and_prints_it(bench, capsys):
         assert (told["records"], told["new_watermark"]) == (records, "2025-01-02 00:00:00.000000")
     assert main(["timestamp", *paths, "--timestamp-column", "gone"]) == 2
     assert "error[" in capsys.readouterr().err
+
+
+def test_a_row_with_a_time_to_come_waits_and_hides_none_that_comes_meanwhile(bench, caplog):
+    source = bench.write("source", ROWS, (1, "a", "2025-01-01 00:00:00"), (2, "b", "2099-01-01 00:00:00"))
+    bench.write("feed", ROWS, (1, "a", "2025-01-01 00:00:00"), (2, "b", "2099-01-01 00:00:00"), kind="delta")
+    follower = DeltaTimestampLoader(
+        bench.spark, bench.path("feed"), bench.path("loads"), "modified_date", target=bench.path("mart")
+    )
+    loader = TimestampBasedLoader(bench.spark)
+    for row, records in (([], 1), ([(3, "c", "2025-01-02 00:00:00")], 1), ([], 0)):
+        for name, kind in (("source", "parquet"), ("feed", "delta")) if row else ():
+            bench.write(name, ROWS, *row, kind=kind)
+        results = [loader.load_incremental(source, bench.path("target"), bench.marks), follower.load()]
+        assert [one.records for one in results] == [records, records]
+    assert bench.watermarks() == {"target": "2025-01-02 00:00:00.000000"}
+    for where in ("target", "mart"):
+        assert bench.rows(loader, bench.path(where), "id") == [(1,), (3,)]
+    assert "the cursor of 1 row is ahead of the clock" in caplog.text
 
 
 def test_a_loader_of_delta_tables_is_a_job(bench, capsys):
