@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tidegate.core.schema import Column
-from tidegate.dialects.shared.local_times import zone
+from tidegate.dialects.shared.time_bounds import zone
 from tidegate.errors import ConfigError
 
 IN_UTC = r"\b(?P<utc>utc_timestamp\b|utc_date\b|datetime\s*\(\s*'now'\s*\)|strftime\s*\([^()]*'now'\s*\))"
