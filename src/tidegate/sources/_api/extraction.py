@@ -6,7 +6,7 @@ The state is kept by whoever keeps the rows; no pipeline of dlt, and nothing in 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ class Extraction:
 
         def has_come(record: Any) -> bool:
             incremental = getattr(step, "incremental", step)
-            if not isinstance(record, Mapping) or incremental is None or incremental.last_value_func is not max:
+            if not isinstance(record, dict) or incremental is None or incremental.last_value_func is not max:
                 return True
             ahead = any(is_ahead(each, datetime.now(UTC)) for each in find_values(incremental.cursor_path, record))
             self.ahead += ahead
