@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tidegate.sources.shared.reference.latest import KEY, MOST, LatestRows
+from tidegate.sources.shared.reference.answers import KEY, MOST, LatestRows
 
 
 @pytest.mark.parametrize("most", [MOST, 50])

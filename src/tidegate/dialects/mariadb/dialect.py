@@ -19,7 +19,7 @@ from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.mariadb.address import address_of
+from tidegate.dialects.mariadb.address import Address, address_of
 from tidegate.dialects.mariadb.types import CHARSET, STATED
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.tls import warning
@@ -34,6 +34,28 @@ DATETIME = "%Y-%m-%d %H:%i:%s.%f"
 UNICODE = frozenset(
     {"", "ascii", "binary", "latin1", "ucs2", "utf16", "utf16le", "utf32", "utf8", "utf8mb3", "utf8mb4"}
 )
+
+
+CONNECTORS = {
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+}
+"""By the scheme of the URL."""
+MODES = {
+    "disable": "disable",
+    "require": "required",
+    "verify-ca": "verify_ca",
+    "verify-full": "verify_identity",
+}
+"""Debezium's words, but for MariaDB's connector, which has the driver's."""
+LOSSLESS = {
+    "bigint.unsigned.handling.mode": "precise",
+    "binary.handling.mode": "bytes",
+    "decimal.handling.mode": "precise",
+    # Else the year 17 becomes 2017.
+    "enable.time.adjuster": "false",
+    "time.precision.mode": "adaptive_time_microseconds",
+}
 
 
 class Mariadb(Connectable):
@@ -208,10 +230,9 @@ class Mariadb(Connectable):
 
     def captured(self, connection: Connection) -> CapturedDatabase:
         """By Debezium's connector for MariaDB, or for MySQL where the URL begins with `mysql://`."""
-        from tidegate.dialects.mariadb import debezium  # noqa: PLC0415 - few streams have a connector
         from tidegate.dialects.mariadb.address import address_of  # noqa: PLC0415 - as above
 
-        return debezium.captured(connection.scheme, address_of(connection))
+        return _captured(connection.scheme, address_of(connection))
 
     def _plain(self, sql: str, column: Column) -> str:
         """The bytes in UTF-8 of a text in any character set, or of such bytes themselves."""
@@ -277,3 +298,28 @@ class Mariadb(Connectable):
 def _marks(sql: str) -> str:
     """How many question marks some bytes hold."""
     return f"(LENGTH({sql}) - LENGTH(REPLACE({sql}, '?', '')))"
+
+
+def _captured(scheme: str, address: Address) -> CapturedDatabase:
+    """The connection without its password, and the modes that lose nothing."""
+    words = {"disable": "disable", "require": "trust"} if scheme == "mariadb" else {}
+    mode = address.options.get("sslmode")
+    ssl = (
+        {"database.ssl.mode": {**MODES, **words}[mode] if scheme == "mysql" or mode in words else mode} if mode else {}
+    )
+    settings = {
+        "database.hostname": address.host,
+        "database.port": str(address.port),
+        "database.user": address.user,
+        **ssl,
+        "database.include.list": address.database,
+        **LOSSLESS,
+    }
+    return CapturedDatabase(
+        connector=CONNECTORS[scheme],
+        settings=settings,
+        order=("source.file", "source.pos", "source.row", "source.db"),
+        namespace=address.database,
+        keeps_history=True,
+        is_replica=True,
+    )

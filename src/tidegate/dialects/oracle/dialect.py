@@ -18,7 +18,7 @@ from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.server import Ask, Server
 from tidegate.core.wire_format import ColumnRead, WireFormat
-from tidegate.dialects.oracle.address import address_of
+from tidegate.dialects.oracle.address import Address, address_of
 from tidegate.dialects.oracle.types import NATIONAL, STATED, UNBOUNDED
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint, mask
@@ -35,6 +35,18 @@ BY_BYTES = "'NLS_SORT=BINARY'"
 MOMENT = "'YYYY-MM-DD HH24:MI:SS.FF6'"
 FINE = re.compile(r"TIMESTAMP\([789]\)")
 """Times with more digits than a canonical text has."""
+
+
+LOSSLESS = {
+    "binary.handling.mode": "bytes",
+    "decimal.handling.mode": "precise",
+    # As a number, a month is thirty days and a bit.
+    "interval.handling.mode": "string",
+    # Else changes of a CLOB or BLOB are not captured, and the table keeps the first ones.
+    "lob.enabled": "true",
+    # As nanoseconds, which fill 64 bits, the year 9999 would become another one.
+    "time.precision.mode": "microseconds",
+}
 
 
 class Oracle(Connectable, PrintsFingerprint):
@@ -187,9 +199,8 @@ class Oracle(Connectable, PrintsFingerprint):
         return warning(connection.name, found.mode, [found.host])
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        from tidegate.dialects.oracle import debezium  # noqa: PLC0415 - few streams have a connector
 
-        return debezium.captured(address_of(connection))
+        return _captured(address_of(connection))
 
     def open(self, connection: Connection) -> OracleSession:
         from tidegate.dialects.oracle.session import OracleSession  # noqa: PLC0415 - the driver is an extra
@@ -244,3 +255,33 @@ class Oracle(Connectable, PrintsFingerprint):
 def _word(column: Column) -> str:
     """Oracle's word for a column's type, without a length; empty where none is known."""
     return (column.native or "").removesuffix(STATED).split("(", maxsplit=1)[0].upper()
+
+
+def _captured(address: Address) -> CapturedDatabase:
+    """Without the password, in modes that lose nothing; of a pluggable database, where the URL names its container."""
+    container = address.options.get("cdb")
+    names = {"database.dbname": container or address.service}
+    if container is not None:
+        names["database.pdb.name"] = address.service
+    settings = {
+        "database.hostname": address.host,
+        "database.port": str(address.port),
+        "database.user": address.user,
+        **names,
+        **LOSSLESS,
+    }
+    return CapturedDatabase(
+        connector="io.debezium.connector.oracle.OracleConnector",
+        settings=settings,
+        order=(
+            "source.commit_scn",
+            "source.lcr_position",
+            "source.scn",
+            "source.rs_id",
+            "source.ssn",
+            "source.schema",
+            "source.db",
+        ),
+        namespace=address.user.upper(),
+        keeps_history=True,
+    )

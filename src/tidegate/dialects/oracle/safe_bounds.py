@@ -88,13 +88,7 @@ class BoundsSession(Protocol):
 
 
 def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
-    session: BoundsSession,
-    relation: Relation,
-    column: Column,
-    *,
-    clock: Clock,
-    lag: timedelta,
-    time_zone: str | None,
+    session: BoundsSession, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
 ) -> SafeBound:
     """The bound least(clock - 5 s, the start of all that is open or runs), less what the type rounds, and the lag."""
     must_be_time(column.name, column.type)

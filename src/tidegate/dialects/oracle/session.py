@@ -167,7 +167,6 @@ class OracleSession(PreSnapshotSession):
         return self._change_number()
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """The columns of each key that holds for every row and has no NULL."""
         found = self._keys(relation)
         return tuple(frozenset(names) for _, without_null, names in found if without_null)
 
@@ -195,7 +194,6 @@ class OracleSession(PreSnapshotSession):
         return self.address.jdbc(f"BEGIN {settings} {self._reads_at()} END;")
 
     def list_tables(self) -> list[tuple[str, str]]:
-        """Tables that the user may see, outside the system's schemas."""
         return [(owner, table) for owner, table in self.ask(TABLES)]
 
     def views(self) -> Sequence[tuple[str, str]]:
@@ -203,11 +201,9 @@ class OracleSession(PreSnapshotSession):
         return [(owner, view) for owner, view in self.ask(VIEWS)]
 
     def primary_keys(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The columns of every primary key in their order, by owner and table."""
         return by_table(self.ask(PRIMARY_KEYS))
 
     def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
         relation = self.dialect.relation(schema, table)
         found = self._mapped(relation, ColumnSelection())
         owner, name = self.place(relation)
@@ -277,7 +273,6 @@ class OracleSession(PreSnapshotSession):
             )
 
     def place(self, relation: Relation) -> tuple[str, str]:
-        """The expressions of a table's owner and name."""
         string = self.dialect.string
         owner = string(relation.parts[0]) if len(relation.parts) > 1 else "sys_context('USERENV', 'CURRENT_SCHEMA')"
         return owner, string(relation.parts[-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import parse_qsl
 
@@ -37,6 +37,18 @@ xor. Source: PostgreSQL, hash_numeric and hashint8extended."""
 SENT = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 """Hashed by the eight bytes that are sent of them, for PostgreSQL joins their halves, too. Source: timestamp_hash."""
 PADDED = frozenset({"character", "bpchar", "char"})
+
+
+LOSSLESS = {
+    "binary.handling.mode": "bytes",
+    "decimal.handling.mode": "precise",
+    "hstore.handling.mode": "json",
+    # As a number, a month is thirty days and a bit.
+    "interval.handling.mode": "string",
+    "time.precision.mode": "adaptive_time_microseconds",
+    # Columns of unknown types would be missing, and the table's NULL.
+    "include.unknown.datatypes": "true",
+}
 
 
 class Postgresql(Connectable):
@@ -241,10 +253,9 @@ class Postgresql(Connectable):
         return address.in_the_clear(connection)
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        from tidegate.dialects.postgresql import debezium  # noqa: PLC0415 - few streams have a connector
         from tidegate.dialects.postgresql.address import options_of  # noqa: PLC0415 - as above
 
-        return debezium.captured(options_of(connection))
+        return _captured(options_of(connection))
 
     def _plain(self, sql: str, native: str) -> str:
         base = native.split("(", 1)[0].strip()
@@ -290,3 +301,26 @@ class Postgresql(Connectable):
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.
         failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"
+
+
+def _captured(options: Mapping[str, str]) -> CapturedDatabase:
+    """The connection without its password, and the modes that lose nothing."""
+    settings = {
+        "database.hostname": options.get("host", "localhost"),
+        "database.port": options.get("port", "5432"),
+        "database.user": options.get("user", ""),
+        "database.dbname": options.get("dbname", ""),
+        **({"database.sslmode": options["sslmode"]} if "sslmode" in options else {}),
+        "plugin.name": "pgoutput",
+        "publication.autocreate.mode": "filtered",
+        # Else the events of a partitioned table name its partitions.
+        "publish.via.partition.root": "true",
+        **LOSSLESS,
+    }
+    return CapturedDatabase(
+        connector="io.debezium.connector.postgresql.PostgresConnector",
+        settings=settings,
+        order=("source.sequence", "source.schema", "source.db"),
+        namespace="public",
+        reads_slot=True,
+    )

@@ -347,8 +347,7 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
             )
         case errors.LockNotAvailable():
             return SourceUnavailable(
-                f"{where}the slot {name} cannot be created while older transactions are open",
-                hint=STILL_OPEN,
+                f"{where}the slot {name} cannot be created while older transactions are open", hint=STILL_OPEN
             )
         case errors.ConfigurationLimitExceeded():
             return ConfigError(

@@ -172,11 +172,7 @@ def _indexes(session: CatalogSession, relation: Relation) -> list[tuple[bool, bo
     for row in session.ask(INDEXES.format(object=object_id(relation))):
         indexes.setdefault(str(row[0]), []).append(row)
     return [
-        (
-            bool(rows[0][1]),
-            bool(rows[0][2]) and not any(row[4] for row in rows),
-            tuple(str(row[3]) for row in rows),
-        )
+        (bool(rows[0][1]), bool(rows[0][2]) and not any(row[4] for row in rows), tuple(str(row[3]) for row in rows))
         for rows in indexes.values()
     ]
 

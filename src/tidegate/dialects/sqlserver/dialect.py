@@ -22,7 +22,7 @@ from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.shared.generated import PrintsFingerprint
 from tidegate.dialects.shared.tls import warning
-from tidegate.dialects.sqlserver.address import address_of
+from tidegate.dialects.sqlserver.address import Address, address_of
 from tidegate.dialects.sqlserver.types import ROW_VERSION, word_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ LAST = "char(1)"
 EPOCH = "CAST('1970-01-01' AS datetime2(7))"
 LEAST_DATETIME = "1753-01-02"  # and a day, for what is below it
 COARSE = timedelta(milliseconds=4)  # a `datetime` is kept in thirds of a hundredth of a second
+
+
+LOSSLESS = {
+    "binary.handling.mode": "bytes",
+    "decimal.handling.mode": "precise",
+    # As nanoseconds, which fill 64 bits, the year 9999 of a `datetime2` would become another one.
+    "time.precision.mode": "microseconds",
+    # Else rows that change while the first ones are read may come twice, or in another order than they changed.
+    "snapshot.isolation.mode": "snapshot",
+}
 
 
 class SqlServer(Connectable, PrintsFingerprint):
@@ -223,9 +233,8 @@ class SqlServer(Connectable, PrintsFingerprint):
         return warning(connection.name, found.mode, [found.host])
 
     def captured(self, connection: Connection) -> CapturedDatabase:
-        from tidegate.dialects.sqlserver import debezium  # noqa: PLC0415 - few streams have a connector
 
-        return debezium.captured(address_of(connection))
+        return _captured(address_of(connection))
 
     def open(self, connection: Connection) -> SqlServerSession:
         from tidegate.dialects.sqlserver.session import SqlServerSession  # noqa: PLC0415 - the driver is an extra
@@ -262,3 +271,24 @@ class SqlServer(Connectable, PrintsFingerprint):
         number = f"CAST(left(N{words}, 4000 + len({wide}) - len({wide})) AS int)"
         failed = f"CAST({number} AS varchar(max))"
         return f"CASE WHEN {same} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"
+
+
+def _captured(address: Address) -> CapturedDatabase:
+    """The connection without its password, and the modes that lose nothing."""
+    settings = {
+        "database.hostname": address.host,
+        "database.port": str(address.port),
+        "database.user": address.user,
+        "database.names": address.database,
+        "driver.encrypt": "false" if address.mode == "disable" else "true",
+        "driver.trustServerCertificate": str(address.mode == "require").lower(),
+        **LOSSLESS,
+    }
+    return CapturedDatabase(
+        connector="io.debezium.connector.sqlserver.SqlServerConnector",
+        settings=settings,
+        order=("source.commit_lsn", "source.change_lsn", "source.event_serial_no", "source.schema", "source.db"),
+        namespace="dbo",
+        within=(address.database,),
+        keeps_history=True,
+    )

@@ -5,11 +5,14 @@ Never starts Spark, and holds only a few pieces of a file in memory.
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -22,11 +25,16 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Files, Slice
 from tidegate.sources.shared.reference import selection
-from tidegate.sources.shared.reference.latest import KEY, LatestRows
 from tidegate.sources.shared.reference.rows import FileRows
+from tidegate.spark import temporary
 
 BUCKET, CURSOR = "__bucket", "__cursor"
 QUARTERS = ("__q0", "__q1", "__q2", "__q3")
+
+
+KEY = "__key"
+MOST = 500_000
+BUCKETS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +55,12 @@ class Answers:
         return sum(found.num_rows for found in self._tables((part,), ()))
 
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
-        """Of the slice's rows, or of the latest row of each of its keys."""
         total = Fingerprint()
         for found in self._asked((part,), latest, self._covered):
             total += canonical_text.sums(canonical_text.digests(self._covered, found))
         return total
 
     def partitions(self, grouping: Grouping, scope: Sequence[Slice]) -> Mapping[Slice, Fingerprint]:
-        """Of every partition of the grouping that has rows in one of the slices."""
         by = [selection.column(self._schema, grouping.column)] if grouping.column else []
         found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
         for rows in self._tables(scope, [*self._covered, *by]):
@@ -66,7 +72,6 @@ class Answers:
     def spread(
         self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
-        """Of every bucket of the slice that has rows."""
         keys = [selection.column(self._schema, name) for name in key]
         covered = keys if spread.keys else self._covered
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
@@ -148,7 +153,6 @@ class Answers:
             yield from kept.tables()
 
     def _keys_of(self, parts: Sequence[Slice], keys: Sequence[Column]) -> pa.Array:
-        """The keys that have a row in one of the slices."""
         found: set[str] = set()
         for rows in self._tables(parts, keys):
             found.update(canonical_text.row_texts(keys, rows))
@@ -196,3 +200,74 @@ def _hex(numbers: array[int]) -> list[str]:
 def _key_texts(rows: pa.Table, column: Column) -> list[str | None]:
     text, values = canonical_text.text_of(column.type), rows[column.name].to_pylist()
     return [None if value is None else text(value) for value in values]
+
+
+class LatestRows:
+    """Gathers rows, then gives one a key: that with the greatest order, column by column, NULL last.
+
+    Args:
+        order: columns of the rows; of rows that tie, any.
+        most: rows that are held in memory; beyond them they are put aside.
+
+    Rows: with the column `KEY`, a text.
+    """
+
+    def __init__(self, order: Sequence[str], *, most: int = MOST) -> None:
+        self._order = order
+        self._most = most
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self._aside: list[Any] = []
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def add(self, rows: pa.Table) -> None:
+        """Some more rows."""
+        self._held.append(rows)
+        self._rows += rows.num_rows
+        if self._rows > self._most:
+            one = self._reduced(pa.concat_tables(self._held))
+            self._held, self._rows = [one], one.num_rows
+            if self._rows > self._most // 2:
+                self._spill(one)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """One row a key, in any order."""
+        if self._folder is None:
+            if self._held:
+                yield self._reduced(pa.concat_tables(self._held))
+            return
+        if self._held:
+            self._spill(pa.concat_tables(self._held))
+        for writer in self._aside:
+            writer.close()
+        for number in range(BUCKETS):
+            with pa.OSFile(str(self._folder / str(number))) as file, pa.ipc.open_stream(file) as stream:
+                yield self._reduced(stream.read_all())
+
+    def _reduced(self, rows: pa.Table) -> pa.Table:
+        # NULL comes last, whatever the direction.
+        by = [(KEY, "ascending"), *((name, "descending") for name in self._order)]
+        found = rows.take(pc.sort_indices(rows, sort_keys=by)).combine_chunks()
+        if not found.num_rows:
+            return found
+        keys = found[KEY].combine_chunks()
+        first = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
+        return found.filter(pa.concat_arrays([pa.array([True]), first]))
+
+    def _spill(self, rows: pa.Table) -> None:
+        if self._folder is None:
+            self._folder = self._stack.enter_context(temporary.folder())
+            for number in range(BUCKETS):
+                file = self._stack.enter_context(pa.OSFile(str(self._folder / str(number)), "wb"))
+                self._aside.append(self._stack.enter_context(pa.ipc.new_stream(file, rows.schema)))
+        bucket = pa.array([zlib.crc32(key.encode()) % BUCKETS for key in rows[KEY].to_pylist()], pa.int32())
+        for number in range(BUCKETS):
+            self._aside[number].write_table(rows.filter(pc.equal(bucket, number)))
+        self._held, self._rows = [], 0

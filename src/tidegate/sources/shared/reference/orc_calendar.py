@@ -93,8 +93,4 @@ def _zstandard(data: bytes) -> bytes:
 
 
 # Not LZO and LZ4, for which PyArrow would have to be told the length: with them a file with such days is refused.
-UNPACK: Mapping[int, Callable[[bytes], bytes]] = {
-    1: lambda data: zlib.decompress(data, -15),
-    2: _snappy,
-    5: _zstandard,
-}
+UNPACK: Mapping[int, Callable[[bytes], bytes]] = {1: lambda data: zlib.decompress(data, -15), 2: _snappy, 5: _zstandard}

@@ -38,7 +38,6 @@ def columns_of(parts: Iterable[Slice]) -> set[str]:
 
 
 def within(rows: pa.Table, parts: Sequence[Slice], schema: Schema) -> pa.Table:
-    """The rows of any of the slices."""
     found = mask(rows, parts, schema)
     return rows if found is None else rows.filter(found)
 
@@ -62,7 +61,6 @@ def value(kind: Type, text: str) -> Any:
 
 
 def column(schema: Schema, name: str) -> Column:
-    """The column of that name. Raises ColumnMissing."""
     found = LOAD if name == LOADED else schema.find(name)
     if found is None:
         raise ColumnMissing(f"there is no column {name!r}; there are {', '.join(schema.names)}", column=name)
@@ -160,7 +158,6 @@ def ranges(rows: pa.Table, key: Column, width: int) -> tuple[Any, Any]:
 
 
 def named(rows: pa.Table, key: Sequence[Column], covered: Sequence[Column], spread: Buckets) -> pa.Table:
-    """The rows of the buckets that `spread.within` names; all of them where it names none."""
     if spread.within is None:
         return rows
     if spread.width is not None:
