@@ -39,6 +39,7 @@ class Cdc(Strategy):
     """
 
     kind: ClassVar[str] = "cdc"
+    rereads: ClassVar[bool] = False  # never as rows: an event that comes again is superseded
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Apply})
     always: ClassVar[frozenset[type[Effect]]] = frozenset({Apply})
     applies_events: ClassVar[bool] = True
@@ -50,13 +51,7 @@ class Cdc(Strategy):
     remember: timedelta = timedelta(days=7)
     compact_after: int = 64
 
-    @property
-    def rereads(self) -> bool:
-        """Never as rows: an event that comes again is superseded."""
-        return False
-
     def problems(self) -> tuple[str, ...]:
-        """A number of events, or of loads, that is none."""
         numbers = {"max_events": self.max_events, "compact_after": self.compact_after}
         return tuple(
             f"{name} is {number}, but must be at least 1"
@@ -65,11 +60,7 @@ class Cdc(Strategy):
         )
 
     def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
-        """Never: it is unknown which events are in a table that cdc did not load.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Never: it is unknown which events are in a table that cdc did not load. Raises ConfigError: always."""
         raise ConfigError("strategy cdc cannot adopt a table with a value", hint="Use `tidegate resync STREAM`.")
 
     def event_rules(self) -> EventRules:

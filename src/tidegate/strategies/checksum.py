@@ -74,17 +74,13 @@ class Checksum(Strategy):
     """
 
     kind: ClassVar[str] = "checksum"
+    rereads: ClassVar[bool] = True  # the unchanged rows of a changed partition
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "whole_table": {},
         "by_integer": {"method": "by_integer", "column": "id", "modulus": 1000},
         "by_date": {"method": "by_date", "column": "day", "period": "month"},
-        "by_date with lookback": {
-            "method": "by_date",
-            "column": "day",
-            "period": "month",
-            "lookback": "LAST_3_MONTHS",
-        },
+        "by_date with lookback": {"method": "by_date", "column": "day", "period": "month", "lookback": "LAST_3_MONTHS"},
         "by_substr": {"method": "by_substr", "column": "code", "length": 2},
         "by_range": {"method": "by_range"},
     }
@@ -101,17 +97,11 @@ class Checksum(Strategy):
     max_rows: int = LARGEST_PARTITION
 
     @property
-    def rereads(self) -> bool:
-        """The unchanged rows of a changed partition."""
-        return True
-
-    @property
     def by_range(self) -> bool:
         """Whether the source's own partitions are used."""
         return self.method is Method.BY_RANGE
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the options on their own."""
         given = {name for name in ("column", "modulus", "period", "length") if getattr(self, name) is not None}
         wanted = OPTIONS[self.method]
         found = [f"method {self.method} needs {name}:" for name in sorted(wanted - given)]
@@ -140,7 +130,6 @@ class Checksum(Strategy):
         return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - the position says it
-        """Every row, or with a lookback those of the partitions that were compared."""
         return compared_partitions(since) or Everything()
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
@@ -201,11 +190,9 @@ class Checksum(Strategy):
 
     @property
     def partitions(self) -> Checksum:
-        """This strategy itself."""
         return self
 
     def equal(self, probe: Probe, since: Position | None, kept: Ledger) -> tuple[Part, ...]:
-        """Every partition of `kept` that is compared, of a table where `detect` found none that differs."""
         if since is None or not kept.entries:
             return ()
         grouping = grouping_of(since.state["method"])  # theirs: the project's may be another by now
@@ -226,11 +213,9 @@ class Checksum(Strategy):
         return replace(self, lookback=begin["value"][:10].replace("-", ""))
 
     def unlimited(self) -> Checksum:
-        """The same strategy without the limit of `max_rows`."""
         return replace(self, max_rows=LARGEST)
 
     def unpartitioned(self, columns: Schema) -> str | None:
-        """Why no column decides a row's partition; None if one does."""
         if self.column is None:
             return None
         column = columns.find(self.column)
@@ -241,11 +226,7 @@ class Checksum(Strategy):
         return grouping_of(self.resume(None)["method"]).incompatibility(column)
 
     def grouping(self, probe: Probe) -> Grouping:
-        """How the source's table is cut.
-
-        Raises:
-            PlanError: it has no ranges of its own.
-        """
+        """How the source's table is cut. Raises PlanError: it has no ranges of its own."""
         if self.method is not Method.BY_RANGE:
             return self._cut()
         found = probe.ranges()

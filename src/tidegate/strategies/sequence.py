@@ -38,6 +38,7 @@ class Sequence(Strategy):
     """
 
     kind: ClassVar[str] = "sequence"
+    rereads: ClassVar[bool] = False
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Insert})
     bound: ClassVar[Bound] = Bound.NUMBER
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {"column": {"column": "id"}}
@@ -47,13 +48,7 @@ class Sequence(Strategy):
     clock: Clock = Clock.DATABASE
 
     @property
-    def rereads(self) -> bool:
-        """Never."""
-        return False
-
-    @property
     def cursor(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     @property
@@ -62,7 +57,6 @@ class Sequence(Strategy):
         return SequenceBound(column=self.column, wait=self.wait)
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the options on their own."""
         found = []
         if self.clock is Clock.APPLICATION:
             found.append(
@@ -74,7 +68,6 @@ class Sequence(Strategy):
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """The state of a table that holds every row up to a number."""
         try:
             number = int(value or "")
         except ValueError as error:
@@ -104,7 +97,6 @@ class Sequence(Strategy):
             )
 
     def check_position(self, since: Position, probe: Probe) -> None:
-        """The source has to go on from where this strategy left it."""
         check_owner(since, self.kind, self.cursor)
         check_continues(since, probe)
 

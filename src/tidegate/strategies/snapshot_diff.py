@@ -33,6 +33,7 @@ class SnapshotDiff(Strategy):
     """
 
     kind: ClassVar[str] = "snapshot_diff"
+    rereads: ClassVar[bool] = True  # every row that is compared
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "any": {},
@@ -40,11 +41,6 @@ class SnapshotDiff(Strategy):
     }
 
     significant_change: Significance | None = None
-
-    @property
-    def rereads(self) -> bool:
-        """Every row that is compared."""
-        return True
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""

@@ -28,14 +28,10 @@ class TableChanges(Strategy):
     """Reads the inserts, updates and deletes of a lake table after the loaded version."""
 
     kind: ClassVar[str] = "table_changes"
+    rereads: ClassVar[bool] = False  # where only a comparison finds what changed, `append` is refused
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Insert, Apply})
     always: ClassVar[frozenset[type[Effect]]] = frozenset({Insert})
     reads: ClassVar[frozenset[type]] = frozenset({SnapshotPair})
-
-    @property
-    def rereads(self) -> bool:
-        """Never: where only a comparison finds what changed, `append` is refused."""
-        return False
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds a version of its source.
