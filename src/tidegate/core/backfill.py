@@ -82,7 +82,6 @@ class Backfill(Shown):
 
     @property
     def rows_done(self) -> int:
-        """Rows of the chunks that are done."""
         return sum(chunk.rows for chunk in self.chunks if chunk.status is Progress.DONE)
 
     @property
@@ -128,7 +127,6 @@ class Scale:
         return (datetime.fromisoformat(text) - EPOCH) // MICROSECOND
 
     def text(self, number: int) -> str:
-        """The canonical text."""
         if self.kind is Kind.INTEGER:
             return str(number)
         if self.kind is Kind.DATE:

@@ -36,7 +36,6 @@ class ColumnSelection:
             raise ConfigError("include: must name at least one column; leave it out to read all of them")
 
     def takes(self, name: str) -> bool:
-        """Whether a column of that name is read."""
         included = self.include is None or any(_matches(name, each) for each in self.include)
         return included and not any(_matches(name, each) for each in self.exclude)
 

@@ -38,14 +38,7 @@ class Period(StrEnum):
     YEAR = "year"
 
 
-CHARACTERS = {
-    Period.YEAR: 4,
-    Period.QUARTER: 7,
-    Period.MONTH: 7,
-    Period.WEEK: 10,
-    Period.DAY: 10,
-    Period.HOUR: 13,
-}
+CHARACTERS = {Period.YEAR: 4, Period.QUARTER: 7, Period.MONTH: 7, Period.WEEK: 10, Period.DAY: 10, Period.HOUR: 13}
 """How many characters of a canonical text tell the period, or the finer one that it is made of."""
 
 
@@ -56,7 +49,6 @@ class Whole:
     column: str | None = None
 
     def coarse(self, bucket: str | None) -> str | None:
-        """The bucket itself."""
         return bucket
 
     def incompatibility(self, column: Column | None) -> str | None:  # noqa: ARG002 - whole tables have no column
@@ -68,7 +60,6 @@ class Whole:
         return Everything()
 
     def bucket(self, label: str) -> str | None:  # noqa: ARG002 - there is only one
-        """The only one."""
         return ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,7 +238,6 @@ class Prefixes:
     length: int
 
     def coarse(self, bucket: str | None) -> str | None:
-        """The bucket itself."""
         return bucket
 
     def incompatibility(self, column: Column) -> str | None:
@@ -312,7 +302,6 @@ class Ranges:
             return None
 
     def coarse(self, bucket: str | None) -> str | None:
-        """The bucket itself."""
         return bucket
 
     def incompatibility(self, column: Column) -> str | None:

@@ -107,7 +107,6 @@ def decimal(precision: int, scale: int) -> Type:
 
 
 def array(element: Type) -> Type:
-    """An ARRAY of `element`."""
     return Type(kind=Kind.ARRAY, element=element)
 
 

@@ -34,7 +34,6 @@ class Significance:
     min_fraction: Fraction = 0.0
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the options, one sentence each."""
         found = [
             f"significant_change: {name} cannot be negative, got {value}"
             for name, value in (("absolute", self.absolute), ("relative", self.relative), ("min_rows", self.min_rows))

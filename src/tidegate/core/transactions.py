@@ -127,12 +127,7 @@ class Tally:
     """
 
     def __init__(
-        self,
-        starts: Mapping[int, int],
-        *,
-        settled: int | None = None,
-        begun: Iterable[str] = (),
-        passing: bool = False,
+        self, starts: Mapping[int, int], *, settled: int | None = None, begun: Iterable[str] = (), passing: bool = False
     ) -> None:
         self.starts = dict(starts)
         self._passing = passing

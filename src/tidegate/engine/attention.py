@@ -29,7 +29,6 @@ class Attention:
         self.registry.pause(self._known(name), by)
 
     def resume(self, name: str, by: str | None = None) -> None:
-        """Its schedule runs the stream again."""
         self.registry.resume(self._known(name), by)
 
     def acknowledge(self, name: str, by: str | None = None) -> None:

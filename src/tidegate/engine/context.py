@@ -69,13 +69,7 @@ class RunContext:
         return self.full_refresh or self.resync
 
     def listener(
-        self,
-        stream: Stream,
-        command: Command,
-        given: Listener,
-        *,
-        part: str = "",
-        due_at: datetime | None = None,
+        self, stream: Stream, command: Command, given: Listener, *, part: str = "", due_at: datetime | None = None
     ) -> Listener:
         """The given listener together with the observers, for one stream; see `Subject`."""
         subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part, due_at=due_at)

@@ -154,7 +154,6 @@ class Journal:
         self.tell(stage, Moment.BACKGROUND, detail=detail, seconds=time.monotonic() - began)
 
     def begin(self) -> None:
-        """The stream begins."""
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.BEGUN))
 
     def working(self, detail: str, share: float | None = None) -> None:
@@ -169,7 +168,6 @@ class Journal:
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.RETRY, detail=detail, seconds=seconds))
 
     def end(self, outcome: Outcome) -> None:
-        """The stream has ended."""
         event = Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, outcome=outcome)
         self._send(replace(event, seconds=outcome.seconds.get("total", 0.0)))
 

@@ -68,10 +68,7 @@ class States:
     """Shows positions of a project's streams, and changes them by hand; every change is recorded."""
 
     def __init__(
-        self,
-        find: Callable[..., Sequence[Stream]],
-        context: Callable[[], RunContext],
-        look: Callable[[str], StateView],
+        self, find: Callable[..., Sequence[Stream]], context: Callable[[], RunContext], look: Callable[[str], StateView]
     ) -> None:
         self._find = find
         self._context = context
@@ -180,8 +177,7 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
     table = stream.format.state(stream.target, stream.uid)
     if table.position is not None:
         raise ConfigError(
-            f"stream {stream.name!r} already has a position",
-            hint=f"See it with `tidegate state show {stream.name}`.",
+            f"stream {stream.name!r} already has a position", hint=f"See it with `tidegate state show {stream.name}`."
         )
     if not holds_rows(table):
         raise ConfigError(
@@ -282,13 +278,7 @@ def _measure(stream: Stream, context: RunContext, table: TableState, since: Posi
             )
             # Fenced by the version that was there before anything was measured.
             _commit(
-                stream,
-                context,
-                table,
-                position,
-                lease=lease,
-                session=session,
-                reason="state repair: measured by Spark",
+                stream, context, table, position, lease=lease, session=session, reason="state repair: measured by Spark"
             )
         context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
 

@@ -52,7 +52,6 @@ class RecoveryState:
 
     @property
     def stored(self) -> Position | None:
-        """The position as it is stored."""
         return self.since if self.found is None else self.found
 
     @property

@@ -60,7 +60,6 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
 
 
 def slots(streams: Sequence[Stream]) -> list[StreamSlot]:
-    """The slot of each stream that has one."""
     return [
         StreamSlot(stream=stream.name, slot=slot.retained())
         for stream in streams
@@ -69,11 +68,7 @@ def slots(streams: Sequence[Stream]) -> list[StreamSlot]:
 
 
 def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
-    """Drops the slot of that name.
-
-    Raises:
-        ConfigError: none of the streams uses it, or it does not exist.
-    """
+    """Drops the slot of that name. Raises ConfigError: none of the streams uses it, or it does not exist."""
     for stream in streams:
         slot = stream.source.replication_slot
         retained = slot.retained() if slot is not None else None

@@ -31,7 +31,6 @@ class Seldom:
     told_at: dict[str, float] = field(default_factory=dict)
 
     def passes(self, event: Event) -> bool:
-        """Whether the event is one of them."""
         if event.moment is not Moment.WORKING:
             self.told_at.pop(event.stream, None)
         elif event.share is not None:

@@ -103,7 +103,6 @@ class Stream:
 
     @property
     def added(self) -> Schema:
-        """The columns that the table has beside those of the source."""
         return self.policies.deletes.columns
 
     @property

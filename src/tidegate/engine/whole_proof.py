@@ -63,11 +63,7 @@ def due(every: timedelta, last: datetime | None, now: datetime) -> bool:
 
 
 def _proof(work: LoadContext, every: timedelta) -> str:
-    """That source and table are equal, for people.
-
-    Raises:
-        VerifyFailed: they are not.
-    """
+    """That source and table are equal, for people. Raises VerifyFailed: they are not."""
     stream, context = work.stream, work.context
     work = column_names.followed(replace(work, recovered=recovery.recover(stream, context)))
     since = work.recovered.loaded

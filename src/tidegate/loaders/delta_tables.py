@@ -110,12 +110,7 @@ class DeltaLoader:
             if record.processed:
                 return None
             mark = str(record.end) if self._column is None else record.last
-            state = {
-                "start": record.start,
-                "version": record.end,
-                "committed": record.committed,
-                "table": record.table,
-            }
+            state = {"start": record.start, "version": record.end, "committed": record.committed, "table": record.table}
             return Batch(rows=rows, key=self.key, watermark=mark, state=state, type=record.type, load_id=record.load_id)
 
         to, kind = self._target_format, self.kind

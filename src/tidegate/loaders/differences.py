@@ -13,16 +13,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
-from tidegate.loaders._batches import (
-    DELETED,
-    Batch,
-    aligned,
-    key_of,
-    need_columns,
-    one_a_key,
-    refuse_twice,
-    spelled,
-)
+from tidegate.loaders._batches import DELETED, Batch, aligned, key_of, need_columns, one_a_key, refuse_twice, spelled
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders._sink import Sink

@@ -96,12 +96,7 @@ def change_groups(connection: Connection, object_id: int, groups: Sequence[str],
 
 
 def log(
-    connection: Connection,
-    object_id: int,
-    change: tuple[str, str],
-    stamp: Stamp,
-    *,
-    reason: str | None = None,
+    connection: Connection, object_id: int, change: tuple[str, str], stamp: Stamp, *, reason: str | None = None
 ) -> None:
     """One row of `status_change_log`: from the first status to the second."""
     row = {

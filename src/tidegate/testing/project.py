@@ -131,11 +131,7 @@ class LocalProject:
         """What functions of the engine take beside the stream, for as long as the block lasts."""
         with Sessions(borrowed=self.spark, lakes=[self.format.spark_conf()]) as sessions:
             yield RunContext(
-                registry=self.registry,
-                sessions=sessions,
-                run_id=new_run_id(),
-                now=self.now,
-                redact=lambda text: text,
+                registry=self.registry, sessions=sessions, run_id=new_run_id(), now=self.now, redact=lambda text: text
             )
 
     def load(self, **options: Any) -> Outcome:

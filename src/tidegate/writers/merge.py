@@ -334,11 +334,7 @@ def _checked(final: DataFrame, plan: LoadPlan, scan: EventScan, left: RemainingR
         prune=left.prune,
         held=held,
         folded=Folded(
-            applied=applied,
-            emptied=scan.emptied,
-            superseded=scan.events - used,
-            newest=left.newest,
-            open=left.open,
+            applied=applied, emptied=scan.emptied, superseded=scan.events - used, newest=left.newest, open=left.open
         ),
     )
 

@@ -71,13 +71,7 @@ def _identifiers(streams: list[str] | None, tables: list[str] | None, *, force: 
 
 def _tell(shell: Shell, found: ChecksumTasks, *, skipped: bool) -> None:
     rows = (
-        (
-            stream.stream,
-            task.extract_group_id or "-",
-            task.action or "-",
-            count(task.rows),
-            task.obstacle or "-",
-        )
+        (stream.stream, task.extract_group_id or "-", task.action or "-", count(task.rows), task.obstacle or "-")
         for stream in found.streams
         for task in (*stream.tasks, *(stream.skipped if skipped else ()))
     )

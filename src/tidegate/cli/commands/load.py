@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tidegate.engine.preview import StreamPlan
 
 Options = Annotated[
-    list[str] | None,
-    Option("--set", metavar="NAME=VALUE", help="A strategy option, for this call only; repeatable."),
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help="A strategy option, for this call only; repeatable.")
 ]
 
 
@@ -49,14 +48,7 @@ def check(
         shell.document({**failure, "streams": listed, "notes": off, "exit_code": exit_code})
         return exit_code
     rows = (
-        (
-            stream.name,
-            "failed" if stream.errors else "ok",
-            stream.source,
-            stream.strategy,
-            stream.write,
-            stream.target,
-        )
+        (stream.name, "failed" if stream.errors else "ok", stream.source, stream.strategy, stream.write, stream.target)
         for stream in streams
     )
     if streams:

@@ -28,9 +28,7 @@ def listed(shell: Shell, streams: Streams = None, select: Select = None, exclude
 
 
 def show(
-    shell: Shell,
-    stream: Stream,
-    limit: Annotated[int, Option(min=1, help="Show at most this many rows.")] = 20,
+    shell: Shell, stream: Stream, limit: Annotated[int, Option(min=1, help="Show at most this many rows.")] = 20
 ) -> int:
     """Shows quarantined rows with their values."""
     with shell.project() as project:

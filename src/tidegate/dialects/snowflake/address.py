@@ -22,15 +22,7 @@ from tidegate.errors import ConfigError
 DOMAINS = (".snowflakecomputing.com", ".snowflakecomputing.cn")
 APPLICATION = "tidegate"
 DRIVER = "net.snowflake.client.jdbc.SnowflakeDriver"
-OPTIONS = (
-    "warehouse",
-    "role",
-    "authenticator",
-    "token",
-    "private_key",
-    "private_key_file",
-    "private_key_file_pwd",
-)
+OPTIONS = ("warehouse", "role", "authenticator", "token", "private_key", "private_key_file", "private_key_file_pwd")
 SHAPE = (
     "Use snowflake://user:${PASSWORD}@account/database[/schema]?warehouse=…&role=…; in place of the password, "
     "private_key_file=/path/to/rsa_key.p8, private_key=${KEY}, token=${PAT}, or authenticator=oauth&token=${TOKEN}."

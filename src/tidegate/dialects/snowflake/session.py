@@ -195,11 +195,7 @@ class SnowflakeSession(PreSnapshotSession):
         return int(rows)
 
     def verify_unchanged(self) -> None:
-        """Nothing for a table with a history; for all else, asks again whatever was asked.
-
-        Raises:
-            SourceMoved: another answer.
-        """
+        """Nothing for a table with a history; for all else, asks again whatever was asked."""
         if self._held is None or self._statement is not None:
             return
         self._answers.confirm(self.ask, self.name, self._held, FEWER)

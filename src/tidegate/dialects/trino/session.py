@@ -143,11 +143,7 @@ class TrinoSession(PreSnapshotSession):
         return int(rows)
 
     def verify_unchanged(self) -> None:
-        """Looks at the snapshot again; where there is none, asks again whatever was asked.
-
-        Raises:
-            SourceMoved: another snapshot, or another answer.
-        """
+        """Looks at the snapshot again; where there is none, asks again whatever was asked."""
         if self._held is None:
             return
         if self._snapshot is not None:

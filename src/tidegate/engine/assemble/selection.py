@@ -63,7 +63,6 @@ class Choice:
 
     @classmethod
     def of_texts(cls, names: tuple[str, ...], chosen: Selectors, **more: Any) -> Self:
-        """The choice of names and selectors."""
         select, exclude = _several(chosen.get("select")), _several(chosen.get("exclude"))
         return cls(names=names, select=select, exclude=exclude, **more)
 

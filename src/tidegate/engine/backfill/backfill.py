@@ -146,11 +146,7 @@ def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
 
 
 def resume(stream: Stream, context: RunContext) -> Backfill:
-    """The stream's open backfill, to be continued: failed chunks are retried.
-
-    Raises:
-        PlanError: there is none.
-    """
+    """The stream's open backfill, to be continued: failed chunks are retried. Raises PlanError: there is none."""
     found = opened(stream, context)
     again = (replace(chunk, status=Progress.WAITING) for chunk in found.chunks if chunk.status is not Progress.DONE)
     context.registry.backfills.keep(found.backfill_id, *again)

@@ -288,11 +288,7 @@ def _do(work: Callable[[], str], journal: Journal, upkeep: Upkeep, need: Need) -
 
 
 def maintained(stream: Stream) -> TableMaintenance:
-    """The part of the stream's format that keeps tables small.
-
-    Raises:
-        ConfigError: it has none.
-    """
+    """The part of the stream's format that keeps tables small. Raises ConfigError: it has none."""
     found = stream.format.maintenance
     if found is None:
         raise ConfigError(

@@ -119,11 +119,7 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
 
 
 def time_travel(stream: Stream) -> TimeTravel:
-    """The part of the stream's format that rolls tables back.
-
-    Raises:
-        ConfigError: it has none.
-    """
+    """The part of the stream's format that rolls tables back. Raises ConfigError: it has none."""
     found = stream.format.time_travel
     if found is None:
         raise ConfigError(

@@ -69,11 +69,7 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
             good = {check.columns: validation.found(rule.name, check.columns)}
         found.append(
             Condition(
-                rule=rule.name,
-                reason=rule.redact(check.reason()),
-                on_fail=rule.on_fail,
-                good=good,
-                where=rule.where,
+                rule=rule.name, reason=rule.redact(check.reason()), on_fail=rule.on_fail, good=good, where=rule.where
             )
         )
     return found

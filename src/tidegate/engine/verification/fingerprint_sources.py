@@ -32,11 +32,9 @@ class SourceSide:
     latest: Latest | None = None
 
     def spread(self, spread: Buckets) -> Mapping[str, Fingerprint]:
-        """Fingerprint of every bucket that has rows."""
         return self.probe.spread(self.part, self.key, spread, latest=self.latest)
 
     def digests(self, spread: Buckets) -> Sequence[RowDigest]:
-        """The rows of the buckets named by `within`."""
         return self.probe.digests(self.part, self.key, spread, latest=self.latest)
 
 
@@ -49,7 +47,6 @@ class TableSide:
     key: tuple[str, ...]
 
     def spread(self, spread: Buckets) -> Mapping[str, Fingerprint]:
-        """Fingerprint of every bucket that has rows."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
         rows = self.within(spread)
@@ -61,7 +58,6 @@ class TableSide:
         return {str(number): one for number, one in found.items()}
 
     def digests(self, spread: Buckets) -> Sequence[RowDigest]:
-        """The rows of the buckets named by `within`."""
         asked = [*self.texts(), f"{Spark().row_digest(self.columns.columns)} AS digest"]
         return [
             RowDigest(key=tuple(row[:-1]), digest=row[-1]) for row in self.within(spread).selectExpr(*asked).collect()

@@ -25,11 +25,7 @@ DOING = {
 
 
 def compared(work: LoadContext, session: SparkSession, level: Level) -> Difference:
-    """What differs, kept as a task.
-
-    Raises:
-        SourceMoved: the source was written to meanwhile, and shares no snapshot.
-    """
+    """What differs, kept as a task. Raises SourceMoved: the source was written to meanwhile, and shares no snapshot."""
     stream, context = work.stream, work.context
     with (
         work.journal.stage(Stage.VERIFY) as tell,

@@ -139,12 +139,7 @@ def _filled_by(log: Commits, version: int) -> int | None:
 
 
 def user_metadata(
-    uid: str,
-    position: Position,
-    *,
-    columns: str | None = None,
-    repeated: int | None = None,
-    touched: bool = False,
+    uid: str, position: Position, *, columns: str | None = None, repeated: int | None = None, touched: bool = False
 ) -> str:
     """What a load's commit carries of its position.
 

@@ -333,10 +333,7 @@ class Catalog:
         except (OSError, ValueError, EOFError) as error:
             if refused(error):
                 raise WriteError(f"the store of {location} denied access", hint=LOGIN) from error
-            problems: dict[type[Exception], str] = {
-                PermissionError: "may not be read",
-                FileNotFoundError: "is missing",
-            }
+            problems: dict[type[Exception], str] = {PermissionError: "may not be read", FileNotFoundError: "is missing"}
             raise WriteError(
                 f"the metadata file of table {target} {problems.get(type(error), 'is damaged or unreachable')}",
                 hint=f"The catalog names {location}; restore it, or run `tidegate doctor` to test the warehouse.",

@@ -20,14 +20,7 @@ FRESH = 1.0
 """Seconds for which what was asked serves further requests."""
 DAYS = 14
 PAGE = 50
-ORDER = (
-    Health.ACTION_REQUIRED,
-    Health.ERROR,
-    Health.DELAYED,
-    Health.RUNNING,
-    Health.PAUSED,
-    Health.ON_TIME,
-)
+ORDER = (Health.ACTION_REQUIRED, Health.ERROR, Health.DELAYED, Health.RUNNING, Health.PAUSED, Health.ON_TIME)
 """What needs a person comes first."""
 
 

@@ -65,10 +65,7 @@ def document(*, read_only: bool) -> Schema:
         "info": {"title": "Tidegate", "version": tidegate.__version__},
         "security": [{"token": []}],
         "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": _schemas(),
-        },
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": _schemas()},
     }
 
 

@@ -184,12 +184,7 @@ def proofs(request: Request) -> Response:
     shown, last = _part(lines, number_)
     report = state.proofs(shown)
     return state.page(
-        request,
-        "proof.html",
-        report=report,
-        number=number_,
-        last=last,
-        address=lambda to: _address(request, page=to),
+        request, "proof.html", report=report, number=number_, last=last, address=lambda to: _address(request, page=to)
     )
 
 

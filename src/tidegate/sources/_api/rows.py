@@ -246,7 +246,6 @@ class Number(Decimal):
     _written: str
 
     def __new__(cls, text: str) -> Self:
-        """The number of that text."""
         made = super().__new__(cls, text)
         made._written = text
         return made

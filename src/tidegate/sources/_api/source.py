@@ -87,7 +87,6 @@ class ApiSource(Source[ApiProbe]):
 
     @property
     def flavour(self) -> Flavour:
-        """The only one."""
         return next(self.flavours())
 
     def origin(self) -> Origin | None:
@@ -134,5 +133,4 @@ class ApiSource(Source[ApiProbe]):
         return ()
 
     def spark_conf(self) -> Mapping[str, str]:
-        """None."""
         return {}

@@ -44,19 +44,15 @@ class DatabaseLog(OpenLog):
         """How the values of each column travel to Spark."""
 
     def identity(self) -> str:
-        """Server, database and table."""
         return self._table.identity()
 
     def clock(self) -> int | None:
-        """That of the table's database."""
         return self._table.clock()
 
     def schema(self) -> Schema:
-        """The columns of the table."""
         return self._table.schema()
 
     def now(self) -> datetime:
-        """The time."""
         return datetime.now(UTC)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:

@@ -63,8 +63,7 @@ def parsed(messages: DataFrame, columns: Schema, rules: TextRules) -> DataFrame:
     strangers = f"array_except(map_keys(row), {known})"
     fields = [(each, json_rows.field("row", each)) for each in columns]
     values = rows.selectExpr(
-        *(PLACE, ORIGIN, VALUE, "row", "problem"),
-        *(f"{text} AS t{n}" for n, (_, text) in enumerate(fields)),
+        *(PLACE, ORIGIN, VALUE, "row", "problem"), *(f"{text} AS t{n}" for n, (_, text) in enumerate(fields))
     )
     values = values.selectExpr(
         *(PLACE, ORIGIN, VALUE, "row", "problem"),

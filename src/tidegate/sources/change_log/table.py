@@ -41,7 +41,6 @@ class Table(Probe, Protocol):
 
 
 def check(envelope: Envelope) -> None:
-    """Raises ConfigError for an envelope of messages."""
     if envelope.messages:
         raise ConfigError(f"envelope: {envelope.kind} is for messages, but a table of events holds rows")
 
@@ -56,7 +55,6 @@ class TableLog(OpenLog):
 
     @property
     def label(self) -> str:
-        """The table's name."""
         return self._name
 
     def identity(self) -> str:
@@ -64,22 +62,18 @@ class TableLog(OpenLog):
         return f"log in {self._table.identity()}"
 
     def clock(self) -> int | None:
-        """None."""
         return None
 
     def now(self) -> datetime:
-        """The time."""
         return datetime.now(UTC)
 
     def verify_unchanged(self) -> None:
         """Nothing: a version stays what it is."""
 
     def notes(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
     def schema(self) -> Schema:
-        """The columns of the table that the log is of, among those of the newest version."""
         return self._envelope.schema(self._table.schema())
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:  # noqa: ARG002 - versions are whole

@@ -76,14 +76,12 @@ class BySpark:
     rows: Callable[[Sequence[str]], DataFrame]
 
     def fingerprint(self, paths: Sequence[str], columns: Sequence[Column]) -> Fingerprint:
-        """See `Reader`."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
         rows = self.rows(paths)
         return dataframe_ops.fingerprint(rows, Spark().steps(columns)) if columns else Fingerprint(rows=rows.count())
 
     def values(self, path: str, column: Column) -> int:
-        """See `Reader`."""
         return self.rows([path]).where(f"{Spark().quote(column.name)} IS NOT NULL").count()
 
 
@@ -94,7 +92,6 @@ class ByReference:
     rows: FileRows
 
     def fingerprint(self, paths: Sequence[str], columns: Sequence[Column]) -> Fingerprint:
-        """See `Reader`."""
         from tidegate.core import canonical_text  # noqa: PLC0415 - it needs PyArrow
 
         tables = self.rows.tables(paths, [column.name for column in columns])
@@ -103,6 +100,5 @@ class ByReference:
         return sum((canonical_text.of_table(columns, table) for table in tables), Fingerprint())
 
     def values(self, path: str, column: Column) -> int:
-        """See `Reader`."""
         tables = self.rows.tables([path], [column.name])
         return sum(table.num_rows - table[column.name].null_count for table in tables)

@@ -7,11 +7,4 @@ from tidegate.testing.contracts.source import SourceContract
 from tidegate.testing.contracts.strategy import StrategyContract
 from tidegate.testing.contracts.writer import WriterContract
 
-__all__ = [
-    "CheckContract",
-    "FormatBench",
-    "FormatContract",
-    "SourceContract",
-    "StrategyContract",
-    "WriterContract",
-]
+__all__ = ["CheckContract", "FormatBench", "FormatContract", "SourceContract", "StrategyContract", "WriterContract"]

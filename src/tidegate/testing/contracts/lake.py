@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 UID = "0123456789abcdef"
 ROWS = Schema(
-    columns=(
-        Column(name="id", type=BIGINT),
-        Column(name="name", type=TEXT),
-        Column(name="changed_at", type=TIMESTAMP),
-    )
+    columns=(Column(name="id", type=BIGINT), Column(name="name", type=TEXT), Column(name="changed_at", type=TIMESTAMP))
 )
 """The columns of every table of the suite that states no others."""
 

@@ -79,7 +79,6 @@ class CaptureLog(SqlServerLog):
 
     @property
     def label(self) -> str:
-        """How people call it."""
         return f"capture instance {self._options.instance}"
 
     def verify_unchanged(self) -> None:
@@ -116,11 +115,7 @@ class CaptureLog(SqlServerLog):
         return Lag(events=found, seconds=cdc.age(self._session, first) if first else 0)
 
     def decoded(self, part: LogRange, schema: Schema) -> Iterator[Event]:
-        """The events of one range.
-
-        Raises:
-            HistoryGone: the cleanup job removed some of them meanwhile.
-        """
+        """The events of one range. Raises HistoryGone: the cleanup job removed some of them meanwhile."""
         after, upto = part.after or "", part.upto
         instance = self._instance({})
         places = {name: place for place, name in enumerate(schema.names)}

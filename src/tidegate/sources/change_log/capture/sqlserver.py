@@ -38,7 +38,6 @@ class SqlServerLogOptions:
 
     @property
     def relation(self) -> Relation:
-        """The table."""
         return of_table(SqlServer(), self.table)
 
 

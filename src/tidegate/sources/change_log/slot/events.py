@@ -104,7 +104,6 @@ class _Reader:
         self._place, self._index, self._data = -1, 0, b""
 
     def take(self, place: int, data: bytes) -> Iterator[Event]:
-        """The events of one message."""
         message = parse(data)
         match message:
             case Begin():

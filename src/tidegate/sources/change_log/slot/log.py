@@ -69,7 +69,6 @@ class SlotLog(DatabaseLog):
 
     @property
     def label(self) -> str:
-        """How people call it."""
         return f"slot {self._options.slot}"
 
     def verify_unchanged(self) -> None:

@@ -61,7 +61,6 @@ class SlotOptions(ReplicationSlot):
 
     @property
     def relation(self) -> Relation:
-        """The table."""
         return of_table(Postgresql(), self.table)
 
     def claim(self) -> None:
@@ -108,7 +107,6 @@ class SlotOptions(ReplicationSlot):
                 slots.advance(session, self.slot, place)
 
     def retained(self) -> SlotRetention:
-        """What the server keeps for the slot."""
         with session_of(self) as session:
             found = slots.find(session, self.slot)
         where = self.connection.name

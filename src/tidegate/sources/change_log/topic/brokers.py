@@ -153,11 +153,7 @@ class Brokers:
             SourceRefused: they refuse the client.
         """
         with self._asking():
-            from confluent_kafka import (  # noqa: PLC0415 - only where a topic is read
-                IsolationLevel,
-                TopicCollection,
-                TopicPartition,
-            )
+            from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition  # noqa: PLC0415 - only where a topic is read
             from confluent_kafka import admin as offsets  # noqa: PLC0415 - as above
 
             spec_of: Any = offsets  # its stubs leave out what it exports
@@ -172,9 +168,7 @@ class Brokers:
             for spec in (spec_of.OffsetSpec.earliest(), spec_of.OffsetSpec.latest()):
                 # What a transaction has not committed yet is not there yet.
                 asked = admin.list_offsets(
-                    dict.fromkeys(parts, spec),
-                    isolation_level=IsolationLevel.READ_COMMITTED,
-                    request_timeout=TIMEOUT,
+                    dict.fromkeys(parts, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
                 )
                 found.append({part.partition: answer.result().offset for part, answer in asked.items()})
             cleanup = _cleanup(admin, name)

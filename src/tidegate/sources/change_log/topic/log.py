@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tidegate.core.display import counted
 from tidegate.core.ids import Connection
-from tidegate.core.log import (
-    KEY,
-    ORIGIN,
-    PLACE,
-    VALUE,
-    Lag,
-    LogSpan,
-    Message,
-)
+from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Lag, LogSpan, Message
 from tidegate.core.ports.envelope import Envelope, MessageEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
@@ -95,7 +87,6 @@ class TopicLog(OpenLog):
 
     @property
     def label(self) -> str:
-        """The topic."""
         return f"topic {self._options.topic}"
 
     def identity(self) -> str:
@@ -107,7 +98,6 @@ class TopicLog(OpenLog):
         return self._table.clock() if self._table else None
 
     def now(self) -> datetime:
-        """The time."""
         return datetime.now(UTC)
 
     def verify_unchanged(self) -> None:
@@ -182,7 +172,6 @@ class TopicLog(OpenLog):
         return columns_of(*self._of_one_table(), self.label, table)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The events of these ranges."""
         starts, ends = {}, {}
         for part in parts:
             if not isinstance(part, LogRange) or part.after is None:

@@ -85,14 +85,12 @@ class TrackingLog(SqlServerLog):
 
     @property
     def label(self) -> str:
-        """How people call it."""
         return f"change tracking of {self._options.relation.label}"
 
     def verify_unchanged(self) -> None:
         """Nothing to ask: every answer is of one snapshot."""
 
     def notes(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
