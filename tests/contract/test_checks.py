@@ -77,11 +77,7 @@ CASES = [
         broken=rows_where(lambda row: row["code"] is None or row["day"] is None),
         impossible=[{"columns": ()}, {"columns": ("code", "cod")}],
     ),
-    Case(
-        check=Unique(columns=("code",)),
-        broken=doubled("code"),
-        impossible=[{"columns": ()}, {"columns": ("Code",)}],
-    ),
+    Case(check=Unique(columns=("code",)), broken=doubled("code"), impossible=[{"columns": ()}, {"columns": ("Code",)}]),
     Case(check=Unique(columns=("day", "changed")), broken=doubled("day", "changed"), impossible=[{"columns": ()}]),
     Case(
         check=AcceptedValues(column="code", values=("open", "paid", 'it\'s \\ "paid"')),
@@ -120,11 +116,7 @@ CASES = [
         broken=lambda rows: not 2 <= len(rows) <= 8,
         impossible=[{"min": None, "max": None}, {"min": 9}, {"change": -0.1}, {"loads": 2}, {"min": -1}],
     ),
-    Case(
-        check=RowCount(max=8, of=Scope.TABLE),
-        broken=lambda rows: len(rows) > 8,
-        impossible=[{"change": 0.5}],
-    ),
+    Case(check=RowCount(max=8, of=Scope.TABLE), broken=lambda rows: len(rows) > 8, impossible=[{"change": 0.5}]),
     Case(
         check=References(columns=("code",), to="other.shop.states", field=("state",), lakes=LAKES),
         broken=rows_where(lambda row: row["code"] not in (None, "open", "paid")),

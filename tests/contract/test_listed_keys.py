@@ -14,19 +14,7 @@ from support.lake import Lake, make_delta_lake, make_lake
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.plan import Mode
-from tidegate.core.schema import (
-    BIGINT,
-    DATE,
-    DOUBLE,
-    INT,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Schema,
-    decimal,
-)
+from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, UUID, Column, Schema, decimal
 from tidegate.core.slices import Everything, Keys
 from tidegate.formats.iceberg import Iceberg
 from tidegate.formats.shared.listed_keys import LARGE_TABLE, listed, listed_keys, worth_listing

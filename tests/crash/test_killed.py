@@ -42,10 +42,7 @@ def left(project):
 @pytest.mark.parametrize("registry", ["kept", "lost"])
 @pytest.mark.parametrize(
     ("boundary", "branches", "landed"),
-    [
-        ((Stage.WRITE, Moment.DONE), 1, False),
-        ((Stage.ADVANCE, Moment.PUBLISHED), 0, True),
-    ],
+    [((Stage.WRITE, Moment.DONE), 1, False), ((Stage.ADVANCE, Moment.PUBLISHED), 0, True)],
     ids=str,
 )
 def test_one_run_repairs_what_a_kill_leaves(project, boundary, branches, landed, registry):

@@ -227,12 +227,7 @@ class Mariadb(Database):
         return pymysql.connect(**found, database=url.database, charset="utf8mb4", init_command=utc)
 
 
-PLACES: dict[str, type[Database]] = {
-    "sqlite": Sqlite,
-    "duckdb": DuckDb,
-    "postgresql": Postgresql,
-    "mariadb": Mariadb,
-}
+PLACES: dict[str, type[Database]] = {"sqlite": Sqlite, "duckdb": DuckDb, "postgresql": Postgresql, "mariadb": Mariadb}
 FILES = ("sqlite", "duckdb")
 """Those that are a file; the others are servers."""
 

@@ -164,12 +164,7 @@ class Player:
         checks = {"checks": [check]} if self.refused else {}
         streams = {shape.name: shape.stream(self.place.source(shape.name)) | checks for shape in self.shapes}
         lakes = {"lake": {"format": self.format}, **self.place.lakes()}
-        return {
-            "connections": self.place.connections(),
-            "lakes": lakes,
-            "spark": {"conf": QUICK},
-            "streams": streams,
-        }
+        return {"connections": self.place.connections(), "lakes": lakes, "spark": {"conf": QUICK}, "streams": streams}
 
     @property
     def alive(self) -> dict[str, Shape]:

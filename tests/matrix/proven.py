@@ -101,12 +101,7 @@ def rows_of(page: str) -> dict[str, Row]:
         if not combinations:
             continue
         found[name] = Row(
-            combinations=combinations,
-            flavours=flavours,
-            histories=histories,
-            loads=loads,
-            failures=failures,
-            run=run,
+            combinations=combinations, flavours=flavours, histories=histories, loads=loads, failures=failures, run=run
         )
     return found
 

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 COLUMNS = Schema(
-    columns=(
-        Column(name="id", type=BIGINT),
-        Column(name="name", type=TEXT),
-        Column(name="at", type=TIMESTAMP),
-    )
+    columns=(Column(name="id", type=BIGINT), Column(name="name", type=TEXT), Column(name="at", type=TIMESTAMP))
 )
 HISTORY = History(
     columns=COLUMNS,

@@ -201,9 +201,7 @@ DAYS = Column(
     written=lambda day: (day - EPOCH.date()).days,
 )
 RAW = Column(
-    field={"type": "bytes"},
-    values=(b"\x00\xff", b"", b"text"),
-    written=lambda value: base64.b64encode(value).decode(),
+    field={"type": "bytes"}, values=(b"\x00\xff", b"", b"text"), written=lambda value: base64.b64encode(value).decode()
 )
 OK = Column(field={"type": "boolean"}, values=(True, False))
 EAST = timezone(timedelta(hours=5, minutes=30))

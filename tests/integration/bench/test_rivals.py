@@ -23,13 +23,7 @@ def _table(orders: Orders) -> pa.Table:
     orders.ask(ROWS, 1, 300)
     rows = zip(*orders.ask(f"SELECT {', '.join(COLUMNS)} FROM orders"), strict=True)
     return pa.table(
-        dict(
-            zip(
-                COLUMNS,
-                (pa.array(row, kind) for row, kind in zip(rows, [*TYPES, *DAYS], strict=True)),
-                strict=True,
-            )
-        )
+        dict(zip(COLUMNS, (pa.array(row, kind) for row, kind in zip(rows, [*TYPES, *DAYS], strict=True)), strict=True))
     )
 
 

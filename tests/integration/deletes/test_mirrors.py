@@ -68,10 +68,7 @@ def test_no_way_deletes_more_than_the_guard_allows(bench_of, number, stream):
     bench = bench_of(format_=("iceberg", "delta")[number % 2], deletes={"max_fraction": 0.5}, **stream)
     bench.shop.sql("insert into t values (1, 'a'), (2, 'b'), (3, 'c')")
     bench.loaded()
-    for change, left in (
-        ("delete from t where id in (1, 2)", [1, 2, 3]),
-        ("delete from t", [3, 4, 5]),
-    ):
+    for change, left in (("delete from t where id in (1, 2)", [1, 2, 3]), ("delete from t", [3, 4, 5])):
         bench.shop.sql(change, *(["insert into t values (4, 'd'), (5, 'e')"] if left[0] == 1 else []))
         found = bench.run()
         assert found.error is not None

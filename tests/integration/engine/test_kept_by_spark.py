@@ -16,10 +16,7 @@ from tidegate.spark.caching import persisted, uncached
 
 pytestmark = [pytest.mark.spark]
 
-STREAMS = {
-    "files": {"strategy": "files", "write": "merge"},
-    "cdc": {"strategy": "cdc", "write": "merge"},
-}
+STREAMS = {"files": {"strategy": "files", "write": "merge"}, "cdc": {"strategy": "cdc", "write": "merge"}}
 SOURCE = {
     "files": {"path": "events/*.json", "columns": {"id": "bigint", "name": "text"}},
     "cdc": {

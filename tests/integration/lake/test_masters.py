@@ -101,10 +101,7 @@ def test_executors_that_are_killed_in_mid_load_lose_and_double_nothing(
 
 
 def test_a_cluster_loads_a_topic_into_a_store_through_a_rest_catalog(
-    cluster: Cluster,
-    kafka: KafkaServer,
-    s3: ObjectStore,
-    tmp_path: Path,
+    cluster: Cluster, kafka: KafkaServer, s3: ObjectStore, tmp_path: Path
 ) -> None:
     """Nothing is on a disk that executors share; PyIceberg reads what a dictionary says of the events."""
     topic, expected, workspace = kafka.create_topic(partitions=3), {}, Workspace(folder=tmp_path)

@@ -4,13 +4,7 @@ import pytest
 from pyarrow import parquet
 
 from tidegate.errors import DuplicateKeys
-from tidegate.loaders import (
-    CDCLoader,
-    DeltaDiffLoader,
-    IncrementalLoader,
-    SequenceBasedLoader,
-    TimestampBasedLoader,
-)
+from tidegate.loaders import CDCLoader, DeltaDiffLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader
 from tidegate.loaders._selftest import SelfTest
 
 pytestmark = pytest.mark.spark

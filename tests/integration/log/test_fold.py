@@ -39,10 +39,7 @@ def fold(spark):
         horizon, emptied = more.get("horizon"), more.get("emptied")
         records = None if known is None else lambda keys: known if keys is None else of_keys(known, keys, ("id",))
         fence = Fence(
-            records=records,
-            newest=more.get("newest"),
-            horizon=horizon,
-            present=(lambda: there) if present else None,
+            records=records, newest=more.get("newest"), horizon=horizon, present=(lambda: there) if present else None
         )
         return LatestEventsSpec(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
 
@@ -75,12 +72,7 @@ def test_whole_events(fold):
 
 def test_columns_that_an_event_does_not_carry(fold):
     present = [(1, "a1", "b1"), (2, "a2", "b2"), (3, "a3", None), (5, "a5", "b5")]
-    records = [
-        (2, "6", False, None),
-        (3, "6", False, {"b": "4"}),
-        (4, "6", True, None),
-        (5, "6", False, {"b": "4"}),
-    ]
+    records = [(2, "6", False, None), (3, "6", False, {"b": "4"}), (4, "6", True, None), (5, "6", False, {"b": "4"})]
     events = [
         put(1, "8", b=JUNK),  # of a bulk load: the table's own value
         put(2, "7", "new", JUNK),

@@ -12,10 +12,7 @@ from support.workspace import SqliteShop, Workspace
 
 BESIDE = "__tidegate_quarantine"
 ASIDE = {"on_fail": "quarantine"}
-CHECKS = [
-    {"expression": "amount >= 0", **ASIDE},
-    {"accepted_values": "status", "values": ["paid", "open"], **ASIDE},
-]
+CHECKS = [{"expression": "amount >= 0", **ASIDE}, {"accepted_values": "status", "values": ["paid", "open"], **ASIDE}]
 
 
 @dataclass(frozen=True, kw_only=True)

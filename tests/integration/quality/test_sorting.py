@@ -138,9 +138,7 @@ def test_events_are_asked_only_what_they_carry(spark):
         (None, None, False, True, None, None, "o4", None),
         (None, None, None, None, None, "no JSON", "o5", "{broken"),
     ]
-    conditions = [
-        Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good={("a",): "a IS NOT NULL"}),
-    ]
+    conditions = [Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good={("a",): "a IS NOT NULL"})]
     read = validation.annotated(spark.createDataFrame(events, schema), conditions, refused=OnFail.QUARANTINE)
     columns = Schema(columns=(Column(name="id", type=INT), Column(name="a", type=INT)))
     kept = validation.bad(read, row_text(columns), Latest(key=("id",), order=()), STAMP).orderBy("origin").collect()

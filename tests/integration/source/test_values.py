@@ -124,7 +124,7 @@ BAD: dict[str, list[tuple[str, str, str | None]]] = {
 # Types that no table of the lake keeps.
 REFUSED = {
     "duckdb": [
-        *("interval", "bit", "struct(a int)", "map(int, int)", "timetz", "int[][]", "timestamp[]", "union(n int)"),
+        *("interval", "bit", "struct(a int)", "map(int, int)", "timetz", "int[][]", "timestamp[]", "union(n int)")
     ],
     "mariadb": ["geometry", "bit(9)", "point"],
     "postgresql": [

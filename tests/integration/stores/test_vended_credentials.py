@@ -58,10 +58,7 @@ def catalog(tmp_path, door, vending):
     }
     folder = tmp_path / "rest"
     folder.mkdir()
-    with (
-        rest_running(folder, "s3://vended/tables", jars.resolve(REST_S3), own) as url,
-        in_front_of(url) as proxy,
-    ):
+    with rest_running(folder, "s3://vended/tables", jars.resolve(REST_S3), own) as url, in_front_of(url) as proxy:
         proxy.fault = vending
         store = {"s3.endpoint": door.endpoint, "s3.path-style-access": "true", "client.region": REGION}
         yield {"type": "rest", "uri": proxy.url, f"header.{HEADER}": VENDED, **store}

@@ -326,9 +326,6 @@ def _versions(place: Place) -> dict[str, str]:
 
 def _vectors(kit: Certification) -> dict[str, dict[str, Any]]:
     return {
-        sample.name: {
-            "declaration": sample.declaration,
-            "values": [(sql, repr(value)) for sql, value in sample.values],
-        }
+        sample.name: {"declaration": sample.declaration, "values": [(sql, repr(value)) for sql, value in sample.values]}
         for sample in kit.samples
     }

@@ -142,16 +142,7 @@ def pg_copy(there: psycopg.Connection, w: Writing) -> None:
 
 POSTGRES_KINDS = {
     each.__name__.removeprefix("pg_"): each
-    for each in (
-        pg_autocommit,
-        pg_transaction,
-        pg_savepoint,
-        pg_block,
-        pg_procedure,
-        pg_message,
-        pg_prepared,
-        pg_copy,
-    )
+    for each in (pg_autocommit, pg_transaction, pg_savepoint, pg_block, pg_procedure, pg_message, pg_prepared, pg_copy)
 }
 
 

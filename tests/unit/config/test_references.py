@@ -108,12 +108,7 @@ ENCODED = quote(ODD, safe="")
     ],
 )
 def test_any_value_fits_into_an_option_of_a_url(text, value, tmp_path):
-    environ = {
-        **ENVIRON,
-        "ODD": ODD,
-        "URL": "snowflake://me:a%40b@acme/D?role=R",
-        "QUERY": "role=R&token=a%2Bb",
-    }
+    environ = {**ENVIRON, "ODD": ODD, "URL": "snowflake://me:a%40b@acme/D?role=R", "QUERY": "role=R&token=a%2Bb"}
     assert resolve(text, tmp_path, environ) == value
 
 

@@ -5,12 +5,7 @@ import pytest
 from tidegate.config import from_dict
 from tidegate.errors import ConfigError
 
-STREAM = {
-    "source": {"connection": "shop", "table": "t"},
-    "target": "lake.s.t",
-    "strategy": "full",
-    "write": "replace",
-}
+STREAM = {"source": {"connection": "shop", "table": "t"}, "target": "lake.s.t", "strategy": "full", "write": "replace"}
 
 
 CODE = """
@@ -160,10 +155,7 @@ def test_python_code_is_called_only_if_trusted(tmp_path):
     ],
 )
 def test_functions_that_run_code_are_refused_in_checks(tmp_path, check):
-    for values in (
-        project(streams={"t": {**STREAM, "checks": [check]}}),
-        project(defaults={"checks": [check]}),
-    ):
+    for values in (project(streams={"t": {**STREAM, "checks": [check]}}), project(defaults={"checks": [check]})):
         refused(tmp_path, values)
 
 

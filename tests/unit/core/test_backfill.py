@@ -30,11 +30,7 @@ def test_a_cursor_is_a_whole_number_and_back(kind, text):
 
 @pytest.mark.parametrize(
     ("kind", "least"),
-    [
-        (Kind.INTEGER, str(-(2**63))),
-        (Kind.DATE, "0001-01-01"),
-        (Kind.TIMESTAMP, "0001-01-01 00:00:00.000000"),
-    ],
+    [(Kind.INTEGER, str(-(2**63))), (Kind.DATE, "0001-01-01"), (Kind.TIMESTAMP, "0001-01-01 00:00:00.000000")],
 )
 def test_nothing_is_below_the_least_value(kind, least):
     scale = Scale(kind=kind)

@@ -1,9 +1,8 @@
 """Rows fall into partitions: each value into exactly one, whose label leads back to it, up to each type's ends."""
 
-# ruff: noqa: DTZ001, DTZ901 - a moment of a source has no zone
-
 from __future__ import annotations
 
+# ruff: noqa: DTZ001, DTZ901 - a moment of a source has no zone
 from datetime import date, datetime, timedelta
 
 import pytest
@@ -11,19 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.core.grouping import CHARACTERS, NULL_LABEL, Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
-from tidegate.core.schema import (
-    BIGINT,
-    DATE,
-    DOUBLE,
-    INT,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Type,
-    decimal,
-)
+from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, UUID, Column, Type, decimal
 from tidegate.core.slices import Everything, Partition, joined
 
 few = settings(max_examples=20, deadline=None)

@@ -45,9 +45,7 @@ def sides(tmp_path):
 
     def fill(values):
         catalog = SqlCatalog(
-            "lake",
-            uri=f"sqlite:///{tmp_path}/.tidegate/catalog.db",
-            warehouse=(tmp_path / "warehouse").as_uri(),
+            "lake", uri=f"sqlite:///{tmp_path}/.tidegate/catalog.db", warehouse=(tmp_path / "warehouse").as_uri()
         )
         catalog.create_namespace("air")
         table = catalog.create_table("air.things", SCHEMA)

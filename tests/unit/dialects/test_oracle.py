@@ -22,14 +22,7 @@ from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Col
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.oracle import Oracle
 from tidegate.dialects.oracle.session import SETTINGS, OracleSession
-from tidegate.errors import (
-    ColumnMissing,
-    ConfigError,
-    EdgeUnknown,
-    SchemaRefused,
-    SourceError,
-    SourceUnavailable,
-)
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceError, SourceUnavailable
 from tidegate.sources.database.probe import DatabaseProbe
 
 ORDERS = [

@@ -61,9 +61,7 @@ FLAWED = {
     ("oracle",): ["me:s3cr3t@h/shop?sslmode=disable&truststore=/t.jks"],
     ("sqlserver",): ["me:s3cr3t@h/shop?encrypt=no", "me:s3cr3t@h/shop?sslrootcert=a%0Adump%20file=b"],
     ("teradata",): ["me:s3cr3t@h/shop,TMODE=TERA", "me:s3cr3t@h/shop?sslrootcert=/a,LOG=DEBUG"],
-    ("mariadb", "trino"): [
-        *("me:s3cr3t@h:port/db", "me:s3cr3t@[h/db", "me:s3c/r3t@h/db", "me:s3cr3t@h/db#x", "/db"),
-    ],
+    ("mariadb", "trino"): [*("me:s3cr3t@h:port/db", "me:s3cr3t@[h/db", "me:s3c/r3t@h/db", "me:s3cr3t@h/db#x", "/db")],
     ("postgresql",): ["me:s3cr3t@h:port/db", "me:s3cr3t@h:1,i:x/db", "me:s3c[r3t@h/db", "me:s3c]r3t@h/db"],
     ("trino",): [
         *("h/cat", "me@h", "me@h/a/b/c", "/cat", "me:s3cr3t@h:x/cat", "me:s3cr3t@h/cat?tls=true"),

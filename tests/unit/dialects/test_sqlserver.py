@@ -20,14 +20,7 @@ from tidegate.core.schema import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Keys, Partition, Range
 from tidegate.dialects.sqlserver import SqlServer
 from tidegate.dialects.sqlserver.session import SETTINGS, SqlServerSession
-from tidegate.errors import (
-    ColumnMissing,
-    ConfigError,
-    EdgeUnknown,
-    SchemaRefused,
-    SourceError,
-    SourceMoved,
-)
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceError, SourceMoved
 from tidegate.sources.database.described import taken
 from tidegate.sources.database.probe import DatabaseProbe
 from tidegate.strategies.watermark import Watermark
@@ -328,8 +321,7 @@ class TestSequenceBound:
         server.on("sys.identity_columns", [(1, False)])
         looks = iter([[1, 2], [2, 3], [3]])
         server.on(
-            "dm_tran_active",
-            lambda _: [("transaction", number, 50, "app", micros(NOW)) for number in next(looks)],
+            "dm_tran_active", lambda _: [("transaction", number, 50, "app", micros(NOW)) for number in next(looks)]
         )
         assert self.bound(server, timedelta(seconds=5)).upto == "12"
 

@@ -21,13 +21,7 @@ from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.teradata import Teradata
 from tidegate.dialects.teradata.session import SETTINGS, TeradataSession
-from tidegate.errors import (
-    ColumnMissing,
-    ConfigError,
-    EdgeUnknown,
-    SourceError,
-    SourceMoved,
-)
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SourceError, SourceMoved
 from tidegate.sources.database.probe import DatabaseProbe
 
 ORDERS = {"id": "BIGINT", "name": "VARCHAR(50) CHARACTER SET UNICODE", "updated_at": "TIMESTAMP(6)"}

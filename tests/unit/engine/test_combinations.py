@@ -25,9 +25,7 @@ URLS = {
     "sqlserver": "sqlserver://me:pw@h/d",
     "teradata": "teradata://me:pw@h/d",
 }
-EXAMPLES: Mapping[str, Mapping[str, Any]] = {
-    "dms": {"kind": "dms", "sequence": "at"},
-}
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {"dms": {"kind": "dms", "sequence": "at"}}
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +123,8 @@ def test_every_plugin_is_in_one(all_of_them):
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        (
-            {"strategy": "cdc", "writer": "replace"},
-            "reads events, and write: replace accepts only whole tables",
-        ),
-        (
-            {"strategy": "cdc", "writer": "append"},
-            "reads events, and write: append accepts only changed rows",
-        ),
+        ({"strategy": "cdc", "writer": "replace"}, "reads events, and write: replace accepts only whole tables"),
+        ({"strategy": "cdc", "writer": "append"}, "reads events, and write: append accepts only changed rows"),
         ({"strategy": "watermark", "writer": "replace"}, "reads changed rows"),
         ({"strategy": "sequence", "flavour": "trino"}, "it has no safe bound for numbers"),
         ({"strategy": "sequence", "flavour": "sqlite query"}, "it has no safe bound for numbers"),

@@ -185,8 +185,7 @@ def work(answer, **context):
         stream=replace(STREAM, strategy=strategy),
         probe=None,
         context=SimpleNamespace(
-            reads_everything=everything,
-            **{"resync": False, "full_refresh": False, "asked_by": FULL_REFRESH, **context},
+            reads_everything=everything, **{"resync": False, "full_refresh": False, "asked_by": FULL_REFRESH, **context}
         ),
         recovered=SimpleNamespace(vouched=position(4, 2), loaded=position(4, 2)),
         journal=Journal(stream="s"),

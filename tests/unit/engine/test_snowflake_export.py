@@ -70,9 +70,7 @@ SCRIPTS = {
             )
         )
     ],
-    "glue": lambda: [
-        table(catalog="glue", warehouse="s3://bucket/lake", options={"client.region": "eu-central-1"}),
-    ],
+    "glue": lambda: [table(catalog="glue", warehouse="s3://bucket/lake", options={"client.region": "eu-central-1"})],
     "object_store": lambda: [
         table(catalog="postgresql", warehouse="s3://bucket/lake", path=POINTER),
         table("odd", 'it\'s "odd"', catalog="postgresql", warehouse="s3://bucket/lake", path=POINTER + "'"),

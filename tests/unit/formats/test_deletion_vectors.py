@@ -63,12 +63,7 @@ def test_a_vector_in_a_file(store, tmp_path, rows):
 
 
 @pytest.mark.parametrize(
-    "how",
-    [
-        {"version": 2},
-        {"magic": 1},
-        {"damage": struct.pack("<i", MAGIC) + BitMap64([1, 2, 4]).serialize()},
-    ],
+    "how", [{"version": 2}, {"magic": 1}, {"damage": struct.pack("<i", MAGIC) + BitMap64([1, 2, 4]).serialize()}]
 )
 def test_nothing_is_guessed(store, tmp_path, how):
     with pytest.raises(ValueError, match=r"version|begins with|damaged"):

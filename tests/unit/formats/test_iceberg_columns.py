@@ -49,10 +49,7 @@ READ = {
         table(field(1, "id", "long"), OLD[1], OLD[2]),
         ["CAST(`id` AS bigint) AS `id`", "`amount`", "`Note`"],
     ),
-    "columns of a load that is under way are not seen": (
-        table(*OLD, field(4, f"{REPLACING}amount", "string")),
-        None,
-    ),
+    "columns of a load that is under way are not seen": (table(*OLD, field(4, f"{REPLACING}amount", "string")), None),
     "a type that is not loaded is passed on where there are values": (
         table(field(1, "pair", WIDER), field(2, "other", WIDER), then=[field(1, "pair", PAIR)]),
         ["`pair`"],

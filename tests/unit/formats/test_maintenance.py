@@ -48,12 +48,7 @@ def mark(sequence, uid=UID):
 
 def snapshot(number, days_ago, parent=None, **summary):
     told = {"operation": "append", "total-records": "10", "total-data-files": "1", **summary}
-    return {
-        "snapshot-id": number,
-        "parent-snapshot-id": parent,
-        "timestamp-ms": ms(days_ago),
-        "summary": told,
-    }
+    return {"snapshot-id": number, "parent-snapshot-id": parent, "timestamp-ms": ms(days_ago), "summary": told}
 
 
 def metadata(*snapshots, refs=None, **more):

@@ -29,12 +29,7 @@ def event(transaction, order, table="orders", op="u"):
 
 def end(transaction, **tables):
     counts = [{"data_collection": f"public.{name}", "event_count": count} for name, count in tables.items()]
-    return {
-        "status": "END",
-        "id": f"{transaction}:9",
-        "event_count": sum(tables.values()),
-        "data_collections": counts,
-    }
+    return {"status": "END", "id": f"{transaction}:9", "event_count": sum(tables.values()), "data_collections": counts}
 
 
 def begin(transaction):

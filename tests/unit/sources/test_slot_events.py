@@ -213,11 +213,7 @@ def test_bytes_that_are_no_text_are_refused_as_they_came():
 
 @pytest.mark.parametrize(
     "messages",
-    [
-        [(10, insert(1, "a"))],
-        transaction(500, (10, insert(1, "a")))[:-1],
-        transaction(500, (10, insert(1, oid=99))),
-    ],
+    [[(10, insert(1, "a"))], transaction(500, (10, insert(1, "a")))[:-1], transaction(500, (10, insert(1, oid=99)))],
     ids=["outside a transaction", "half a transaction", "of a table that nobody described"],
 )
 def test_what_is_no_whole_transaction_is_an_error(messages):

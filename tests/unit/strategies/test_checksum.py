@@ -233,10 +233,7 @@ def test_another_method_makes_the_ledger_worthless() -> None:
     assert one.detect() is None, "the sum of all rows does not depend on how they are cut"
     one.table.put(0, day="2025-03-09", code="changed")
     changes = one.detect()
-    assert [(part.slice.label, part.action) for part in changes.parts] == [
-        ("202503", Action.LOAD),
-        ("~N", Action.LOAD),
-    ]
+    assert [(part.slice.label, part.action) for part in changes.parts] == [("202503", Action.LOAD), ("~N", Action.LOAD)]
 
 
 def test_other_columns_make_the_total_worthless() -> None:

@@ -51,13 +51,7 @@ def test_moments_have_the_type_of_the_sequence(kind: Type) -> None:
 
 def test_without_a_sequence_the_load_dates_every_change() -> None:
     writer = Scd2(valid_from="von", valid_to="bis", is_current="gilt", version="nr", row_hash="hash")
-    assert own(writer) == [
-        ("von", TIMESTAMPTZ),
-        ("bis", TIMESTAMPTZ),
-        ("gilt", BOOLEAN),
-        ("nr", INT),
-        ("hash", TEXT),
-    ]
+    assert own(writer) == [("von", TIMESTAMPTZ), ("bis", TIMESTAMPTZ), ("gilt", BOOLEAN), ("nr", INT), ("hash", TEXT)]
 
 
 @pytest.mark.parametrize(
