@@ -22,9 +22,11 @@ from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.origin import LakeTable as Table
 from tidegate.core.origin import Origin
-from tidegate.core.ports.capabilities import TableVersions
+from tidegate.core.ports.capabilities import DetectsRestore, TableVersions
 from tidegate.core.ports.format import ChangeFeed, Format, TableState
 from tidegate.core.ports.source import Source, SparkProvider
+from tidegate.core.position import Position
+from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SchemaRefused
@@ -199,6 +201,28 @@ class LakeProbe(FrameProbe):
     def versions(self) -> TableVersions:
         """Its own."""
         return self
+
+    @property
+    def restore(self) -> DetectsRestore:
+        """Its own."""
+        return self
+
+    def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:  # noqa: ARG002 - any load
+        """What tells the version that is read from another one with its number."""
+        version = self.frame.version or EMPTY
+        return self._feed.witness(self._target, version) if version != EMPTY else {"version": EMPTY}
+
+    def restore_reason(self, since: Position) -> str | None:
+        """By the versions since; one shown again on purpose is only missed by who looks for greater cursors."""
+        known, now = since.witness, self.frame.version or EMPTY
+        if "version" not in known or EMPTY in (known["version"], now):
+            return None
+        cursor = bool(cursor_of(since.state))
+        return self._feed.restore_reason(self._target, known, now, rolled_back=cursor)
+
+    def follows(self) -> bool:
+        """Never."""
+        return False
 
     def between(self, after: str, upto: str | None = None) -> Span:
         """What happened after that version up to the one that is read, or another."""

@@ -14,6 +14,12 @@ def loaded_version(since: Position | None, probe: Probe) -> SnapshotPair | None:
     return SnapshotPair(after=None, upto=version) if version is not None and probe.versions is not None else None
 
 
+def renumbered(since: Position | None, probe: Probe) -> bool:
+    """Whether a version is another one than was loaded, although it has its number."""
+    restore = probe.restore
+    return since is not None and restore is not None and restore.restore_reason(since) is not None
+
+
 def compared_partitions(since: Position | None) -> Partition | None:
     """The rows from where on partitions were compared; None where all of them were."""
     begin = begin_of(since.state) if since else None

@@ -15,6 +15,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import OWN_FINGERPRINT
 from tidegate.core.slices import Everything
 from tidegate.errors import ConfigError
+from tidegate.strategies._loaded import renumbered
 
 CALLED = {
     "version": "the version of the source",
@@ -67,7 +68,7 @@ class Full(Strategy):
             found = {OWN_FINGERPRINT: own}
         else:
             found = {"fingerprint": str(probe.fingerprint(Everything()))}
-        if found.items() <= loaded.items():
+        if found.items() <= loaded.items() and not (version is not None and renumbered(since, probe)):
             return None
         (name,) = found
         if name in loaded:

@@ -21,7 +21,7 @@ from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_owner, check_same_source
 from tidegate.errors import ColumnMissing, ConfigError
-from tidegate.strategies._loaded import loaded_version
+from tidegate.strategies._loaded import loaded_version, renumbered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class SnapshotDiff(Strategy):
         version = probe.version()
         loaded: Mapping[str, Any] = since.state if since else {}
         if version is not None:
-            if loaded.get("version") == version:
+            if loaded.get("version") == version and not renumbered(since, probe):
                 return None
             stats = probe.stats(Everything())
             return self._everything({"version": version}, f"the source is at version {version}", rows=stats.rows)

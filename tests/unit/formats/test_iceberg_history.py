@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.core.change_feed import FeedContent, Span
 from tidegate.core.ids import Target
-from tidegate.formats.iceberg.change_feed import Feed, between
+from tidegate.formats.iceberg.change_feed import Feed, between, restore_reason
 from tidegate.formats.iceberg.metadata import Metadata
 
 APPEND = {"operation": "append", "added-records": "3", "total-records": "9"}
@@ -108,3 +108,13 @@ def test_changes_are_never_scanned_where_a_version_has_deletes_beside_its_files(
     target = Target(lake="lake", namespace=("s",), table="t")
     Feed(lambda _: metadata, asked, target, "1", str(len(passed) + 1)).changes(metadata.schema())
     assert asked.tables == tables
+
+
+def test_a_snapshot_that_was_rolled_back_is_told_from_one_that_expired():
+    told = history(APPEND, APPEND)
+    assert restore_reason(told, "1", "3") is None
+    assert "snapshot 1, which does not stand on 2" in restore_reason(told, "2", "1")
+    told.raw["snapshots"].append({"snapshot-id": 4, "parent-snapshot-id": 1, "summary": APPEND})
+    assert "snapshot 4, which does not stand on 3" in restore_reason(told, "3", "4")
+    assert restore_reason(told, "1", "4") is None
+    assert restore_reason(told, "9", "4") is None, "nothing tells any more what it stood on"

@@ -27,6 +27,7 @@ class Source:
     columns: tuple[Column, ...] = (ID, NAME)
     own: str | None = None
     asked: list[str] = field(default_factory=list)
+    restore: None = None
 
     def schema(self) -> Schema:
         return Schema(columns=self.columns)

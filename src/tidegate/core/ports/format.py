@@ -387,6 +387,16 @@ class ChangeFeed(Protocol):
     def enabling_statement(self, target: Target) -> str | None:
         """The statement that enables the table's change data feed; None if it is enabled."""
 
+    def witness(self, target: Target, version: str) -> Mapping[str, str]:
+        """What tells the version, later, from another one that has its number."""
+
+    def restore_reason(self, target: Target, witness: Mapping[str, str], upto: str, *, rolled_back: bool) -> str | None:
+        """Why a version does not follow the one of a witness, in a sentence; None without evidence.
+
+        Args:
+            rolled_back: a table that shows an older version again, and records that it does, counts, too.
+        """
+
     def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
         """The rows of one version in columns that `state` gave, whatever version or table call them; None: no rows."""
 

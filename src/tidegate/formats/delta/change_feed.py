@@ -15,7 +15,7 @@ from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone, WriteError
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log, rows_of
-from tidegate.formats.delta.table import physical
+from tidegate.formats.delta.table import ancestors, is_restore, physical
 from tidegate.spark.dataframe_ops import changelog
 
 if TYPE_CHECKING:
@@ -52,6 +52,34 @@ def enabling_statement(log: Log, location: str) -> str | None:
     if (log.snapshot().metadata.get("configuration") or {}).get(FEED, "false").lower() == "true":
         return None
     return f"ALTER TABLE {by_path(location)} SET TBLPROPERTIES ('{FEED}' = 'true')"
+
+
+def witness(log: Log, version: str) -> dict[str, str]:
+    """The version and the digest of its commit, where it is kept: a log put back counts on from the same numbers."""
+    digest = log.digest(int(version))
+    return {"version": version} if digest is None else {"version": version, "commit": digest}
+
+
+def restore_reason(log: Log, known: Mapping[str, str], upto: str, *, rolled_back: bool) -> str | None:
+    """Why the version `upto` does not follow the one of a witness; None without evidence, see `ChangeFeed`."""
+    loaded, now, commit = int(known["version"]), int(upto), known.get("commit")
+    if now < loaded:
+        return f"the source went back in time: version {loaded} was loaded, but its newest is {now}"
+    if commit is not None and log.digest(loaded) not in (commit, None):
+        return f"version {loaded} of the source is not the one that was loaded: an older copy was put back and changed"
+    return _shows_older(log, loaded, now) if rolled_back else None
+
+
+def _shows_older(log: Log, loaded: int, now: int) -> str | None:
+    restored = None
+    for commit in ancestors(log, now):
+        if commit is not None and commit.version > loaded:
+            restored = commit.version if is_restore(commit) else restored
+        elif restored is None or (commit is not None and commit.version == loaded):
+            break
+        else:
+            return f"version {restored} of the source (RESTORE) shows an older one than {loaded}, which was loaded"
+    return None
 
 
 def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) -> DataFrame:

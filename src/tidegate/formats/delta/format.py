@@ -259,6 +259,14 @@ class Delta(Format):
     def enabling_statement(self, target: Target) -> str | None:
         return history.enabling_statement(self._need_log(target), self._location(target))
 
+    def witness(self, target: Target, version: str) -> Mapping[str, str]:
+        """The version and the digest of its commit, see `ChangeFeed`."""
+        return history.witness(self._need_log(target), version)
+
+    def restore_reason(self, target: Target, witness: Mapping[str, str], upto: str, *, rolled_back: bool) -> str | None:
+        """By the commit that has the version's number now, and by RESTOREs since, see `ChangeFeed`."""
+        return history.restore_reason(self._need_log(target), witness, upto, rolled_back=rolled_back)
+
     def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
         """The rows of one version by the names of `columns`, matched by their physical names where these are known."""
         rows = self.read(session, target, version)

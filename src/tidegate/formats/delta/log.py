@@ -7,6 +7,7 @@ Source: Delta transaction log protocol, "Delta Table Specification" and "Action 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -127,6 +128,13 @@ class Log:
         if name not in self.names:
             return None
         return Commit(version, tuple(_lines(self.store.read(f"{FOLDER}/{name}"), name)))
+
+    def digest(self, version: int) -> str | None:
+        """Sixteen hex digits of the commit's text; None if the log does not keep it any more."""
+        name = f"{version:020}.json"
+        if name not in self.names:
+            return None
+        return hashlib.sha256(self.store.read(f"{FOLDER}/{name}")).hexdigest()[:16]
 
     def same_files(self, version: int) -> Sequence[int]:
         """The older versions that consist of the same files, oldest first, among those that it still tells."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.change_feed import FeedContent, Span
+from tidegate.core.change_feed import EMPTY, FeedContent, Span
 from tidegate.core.ids import Target
 from tidegate.core.schema import Schema
 from tidegate.errors import SourceMoved
@@ -43,6 +43,14 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
     if any(map(_has_deletes, (start, *passed))):
         return Span(content=FeedContent.UNKNOWN, reason="rows were deleted by delete files (merge-on-read)")
     return Span(content=FeedContent.CHANGES)
+
+
+def restore_reason(metadata: Metadata, loaded: str, upto: str) -> str | None:
+    """Why a snapshot does not stand on the one that was loaded; None where it does, or where that has expired."""
+    kept = EMPTY not in (loaded, upto) and metadata.snapshot(int(loaded)) is not None
+    if not kept or any(str(each.id) == loaded for each in metadata.ancestors(int(upto))):
+        return None
+    return f"the source shows snapshot {upto}, which does not stand on {loaded}, which was loaded (it was rolled back)"
 
 
 def beside_deletes(metadata: Metadata, after: str, upto: str) -> bool:

@@ -272,6 +272,15 @@ class Iceberg(Format):
         """None: snapshots say what they add."""
         return None
 
+    def witness(self, target: Target, version: str) -> Mapping[str, str]:  # noqa: ARG002 - whatever the table is
+        """The snapshot's id: no other has it."""
+        return {"version": version}
+
+    def restore_reason(self, target: Target, witness: Mapping[str, str], upto: str, *, rolled_back: bool) -> str | None:
+        """By what the snapshot stands on, see `ChangeFeed`; its id is no other's, so only a rollback goes back."""
+        metadata = self._where.load(target) if rolled_back else None
+        return None if metadata is None else history.restore_reason(metadata, witness["version"], upto)
+
     def at(self, session: SparkSession, target: Target, version: str | None, columns: Schema) -> DataFrame:
         """The rows of one version by the names of `columns`, matched by field id."""
         with translated(f"reading {target}", self._where.warehouse):
