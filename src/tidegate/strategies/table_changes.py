@@ -79,6 +79,8 @@ class TableChanges(Strategy):
             rows = probe.stats(Everything()).rows
             reason = f"every row of version {now}"
             return self._change_set(now, Everything(), Insert(), rows=rows, reason=reason)
+        if now == EMPTY:
+            return self._compared(now, f"it shows no version any more, and {after} was loaded")
         return self._since(after, now, versions.between(after))
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:

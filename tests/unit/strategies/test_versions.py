@@ -122,6 +122,12 @@ def test_a_table_that_was_empty_is_read_as_a_whole():
     assert (changes.slices, changes.effect) == ((Everything(),), Insert())
 
 
+def test_a_table_that_shows_no_version_any_more_is_compared():
+    since, probe = at(TableChanges().detect(Versions(), None), TableChanges(), Versions()), Versions(now=EMPTY)
+    changes = TableChanges().detect(probe, since)
+    assert (changes.effect, changes.state, probe.asked) == (Mirror(hint=WriteHint.COMPARE), {"version": EMPTY}, [])
+
+
 @pytest.mark.parametrize("strategy", [TableChanges(), SnapshotDiff()])
 def test_another_source_or_another_strategy_stops(strategy):
     since = at(strategy.detect(Versions(), None), strategy, Versions())
