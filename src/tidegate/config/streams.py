@@ -26,6 +26,7 @@ from tidegate.core.policies.retention import Retain
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
 from tidegate.core.spelling import suggest
+from tidegate.errors import ConfigError
 
 BY_CONNECTION = ("connection", "database")
 """What keys of a source name a connection."""
@@ -50,6 +51,7 @@ class StreamConfig:
         tags: words by which streams are selected.
         owner: who is told of its incidents.
         exclude: tables to leave out of a pattern, `table` or `schema.table` with `*` and `?`.
+        refused: why this table of a pattern cannot be loaded as the pattern says; None for nothing.
     """
 
     name: str
@@ -74,6 +76,7 @@ class StreamConfig:
     tags: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     owner: str | None = None
+    refused: ConfigError | None = None
 
     @property
     def is_pattern(self) -> bool:

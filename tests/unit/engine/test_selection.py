@@ -122,11 +122,19 @@ def test_a_pattern_takes_each_tables_primary_key(tmp_path):
     assert keys == {"shop.items": ("line", "order"), "shop.orders": ("id",)}
 
 
-def test_tables_without_a_key_are_named_with_the_line_that_leaves_them_out(tmp_path):
+def test_a_table_without_a_key_fails_alone_with_the_line_that_leaves_it_out(tmp_path):
     found = project(tmp_path, **{"shop.*": pattern()})
-    with pytest.raises(ConfigError, match="no primary key: log_of_orders") as refused:
-        expanded(found, found.streams[0])
-    assert "exclude: [log_of_orders]" in refused.value.hint
+    with Project(found) as opened:
+        checked = {stream.name: stream.errors for stream in opened.check()}
+        planned = {plan.stream: plan.error for plan in opened.plan().streams}
+        (run,) = opened.run("shop.log_of_orders")
+    found = {name: [*errors, *filter(None, [planned[name]])] for name, errors in checked.items()}
+    refused = found.pop("shop.log_of_orders")
+    assert found == {"shop.items": [], "shop.orders": []}
+    for error in (*refused, run.error):
+        assert "log_of_orders has no primary key" in error.message
+        assert "exclude: [log_of_orders]" in error.hint
+    assert (len(refused), run.outcome, run.error.exit_code) == (2, "failed", 2)
 
 
 def test_a_stream_of_its_own_takes_the_place_of_the_patterns(tmp_path):

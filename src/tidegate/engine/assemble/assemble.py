@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidegate.config import Config, Node, StreamConfig, build
 from tidegate.config.checks import rule_of
@@ -20,6 +20,7 @@ from tidegate.config.hooks import hook_of
 from tidegate.config.nodes import Problems, from_values
 from tidegate.config.options import fields, located, plugin_of
 from tidegate.config.targets import refuse_reserved, shared_target
+from tidegate.core.bounds import BoundRequest
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
@@ -28,10 +29,11 @@ from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.hook import StatedHook
-from tidegate.core.ports.source import Probe, Source
+from tidegate.core.ports.source import Probe, Source, SparkProvider
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
-from tidegate.core.slices import Files
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Files, Slice
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns, retention, type_changes, whole_proof
 from tidegate.engine.assemble import locations, patterns
@@ -42,6 +44,9 @@ from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import LoadsTable, Policies, Stream, VerifyLevel
 from tidegate.errors import ConfigError, Incompatible
 from tidegate.registry.values import StreamStatus
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def formats(config: Config) -> dict[str, Format]:
@@ -60,6 +65,33 @@ def loads_table(config: Config, lakes: Mapping[str, Format]) -> LoadsTable | Non
         return None
     lake, *namespace, table = config.loads_table
     return LoadsTable(format=lakes[lake], target=Target(lake=lake, namespace=tuple(namespace), table=table))
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Source[Probe]):
+    """The source of a stream that cannot be loaded, beside others that can."""
+
+    error: ConfigError
+
+    def refuse_urls(self) -> None:
+        """Raises the error."""
+        raise self.error
+
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> NoReturn:  # noqa: ARG002
+        """Raises the error."""
+        raise self.error
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> NoReturn:  # noqa: ARG002
+        """Raises the error."""
+        raise self.error
+
+    def jars(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """None."""
+        return {}
 
 
 def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:
@@ -122,11 +154,14 @@ def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
 
 
 def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:
-    """One stream of its parts. Raises Incompatible and ConfigError, with everything that is wrong with it."""
+    """One stream of its parts; one that is refused has a source that says so to whoever asks it.
+
+    Raises Incompatible and ConfigError, with everything that is wrong with it.
+    """
     makers: dict[str, Callable[[], Any]] = {
         "strategy": lambda: build("strategies", entry.strategy),
         "writer": lambda: build("writers", entry.write),
-        "source": lambda: _source(config, lakes, entry),
+        "source": lambda: Refused(entry.refused) if entry.refused is not None else _source(config, lakes, entry),
         "target": lambda: _target(entry),
     }
     made, problems = {}, Problems()
@@ -134,7 +169,8 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         with problems.kept():
             made[name] = make()
     problems.refuse()
-    _refuse_parts(config, lakes, entry, made)
+    if entry.refused is None:
+        _refuse_parts(config, lakes, entry, made)
     target: Target = made["target"]
     lake = lakes[target.lake]
     uid = entry.uid or stream_uid(entry.name, target)
@@ -163,6 +199,8 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         ),
         loads=loads_table(config, lakes),
     )
+    if entry.refused is not None:
+        return joined
     if reasons := (*retention.incompatibilities(joined), *whole_proof.incompatibilities(joined)):
         raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     return joined

@@ -96,9 +96,11 @@ def check_streams(
                     source=stream.source_name,
                     target=str(stream.target),
                     errors=tuple(
-                        each
-                        for error in (*answer.errors, *_url_errors(stream), *_hook_errors(stream))
-                        for each in _problems(error, config, stream.name)
+                        dict.fromkeys(
+                            each
+                            for error in (*answer.errors, *_url_errors(stream), *_hook_errors(stream))
+                            for each in _problems(error, config, stream.name)
+                        )
                     ),
                     notes=tuple(map(config.redact, answer.notes)),
                 )

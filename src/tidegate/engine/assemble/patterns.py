@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig
@@ -24,10 +24,11 @@ Table = tuple[str | None, str]
 def expanded(config: Config, entry: StreamConfig) -> list[StreamConfig]:
     """The entry itself; of a pattern one for each table that matches, in the order of their names.
 
-    A table whose stream the project has under that very name is left to it.
+    A table whose stream the project has under that very name is left to it. One that lacks a key which is needed
+    becomes a stream that is refused: it may have come long after the others were first loaded.
 
     Raises:
-        ConfigError: no table matches, two tables would be one stream, or a key is needed and a table has none.
+        ConfigError: no table matches, or two tables would be one stream.
         SourceUnavailable: the source cannot be asked.
     """
     if not entry.is_pattern:
@@ -43,9 +44,10 @@ def expanded(config: Config, entry: StreamConfig) -> list[StreamConfig]:
     if not tables:
         left = f"; `exclude: {listed(entry.exclude)}` leaves out what does" if entry.exclude else ""
         raise table.mark.error(f"no table matches {table.text()!r}{left}")
-    keys = lister.primary_keys(connection) if _needs_key(entry) else {}
-    _refuse_keyless(entry, tables.values(), keys)
-    return [_stream(entry, name, found, keys.get(found, entry.key)) for name, found in tables.items()]
+    if not _needs_key(entry):
+        return [_stream(entry, name, found, entry.key) for name, found in tables.items()]
+    keys = lister.primary_keys(connection)
+    return [_stream(entry, name, found, keys.get(found, ())) for name, found in tables.items()]
 
 
 def _named(entry: StreamConfig, tables: Sequence[Table]) -> dict[str, Table]:
@@ -74,16 +76,12 @@ def _needs_key(entry: StreamConfig) -> bool:
     return not entry.key and (needed or entry.deletes.detect is Detect.KEY_DIFF)
 
 
-def _refuse_keyless(entry: StreamConfig, tables: Iterable[Table], keys: Mapping[Table, tuple[str, ...]]) -> None:
-    keyless = [table for table in tables if not keys.get(table)] if _needs_key(entry) else []
-    if not keyless:
-        return
-    names = [table for _, table in keyless]
-    writer = entry.write.items["kind"].text()
-    raise ConfigError(
-        f"{entry.mark}: write: {writer} needs a key, and these tables have no primary key: {', '.join(names)}",
-        hint=f"Leave them out with `exclude: {listed(names)}`, and give each a stream with `key:`, or with "
-        "`strategy: checksum` and `write: replace`.",
+def _keyless(entry: StreamConfig, name: str, table: Table) -> ConfigError:
+    label, writer = join_name(part for part in table if part), entry.write.items["kind"].text()
+    return ConfigError(
+        f"{entry.mark}: stream {name!r}: write: {writer} needs a key, and {label} has no primary key",
+        hint=f"Leave it out with `exclude: {listed([table[1]])}`, or give it a stream {name!r} of its own, with `key:` "
+        "or with `strategy: checksum` and `write: replace`.",
         file=entry.mark.file,
         line=entry.mark.line,
         key=".".join(entry.mark.path),
@@ -99,6 +97,7 @@ def _stream(entry: StreamConfig, name: str, table: Table, key: tuple[str, ...]) 
         target=tuple(_replaced(entry.target, schema=table[0] or "main", table=table[1])),
         key=key,
         exclude=(),
+        refused=None if key or not _needs_key(entry) else _keyless(entry, name, table),
     )
 
 
