@@ -91,7 +91,7 @@ def applied(stream: Stream, since: Position | None, context: RunContext) -> Stre
     """
     rule, kept = stream.policies.retain, Kept.of(since)
     if context.full_refresh or since is None:
-        kept = rule.at(context.now()) if rule is not None else None
+        kept = rule.at(_now(stream, context)) if rule is not None else None
     elif kept is not None and rule is not None and rule.column == _name_now(stream, kept, context):
         kept = replace(kept, column=rule.column)
     elif kept is not None:
@@ -120,6 +120,12 @@ def _name_now(stream: Stream, kept: Kept, context: RunContext) -> str:
     return names.moved.get(kept.column, kept.column) if names is not None else kept.column
 
 
+def _now(stream: Stream, context: RunContext) -> datetime:
+    """By the clock of this machine, or by that of the source where it is behind: what is dropped does not come back."""
+    with stream.source.probe(context.sessions) as probe:
+        return min(context.now(), probe.now())
+
+
 def notes(stream: Stream, now: datetime) -> tuple[str, ...]:
     """What `plan` says of the rule."""
     kept, rule = stream.kept, stream.policies.retain
@@ -133,13 +139,13 @@ def notes(stream: Stream, now: datetime) -> tuple[str, ...]:
 
 def need(stream: Stream, context: RunContext) -> tuple[Need, ...]:
     """The step that drops rows, if the table may hold any; from metadata, without Spark."""
-    found = _due(stream, context)
+    found = _due(stream, context.now())
     if found is None:
         return ()
     return (Need(step=Step.RETAIN, reason=f"rows whose {found[1].column} is before {found[1].begin} are kept no more"),)
 
 
-def _due(stream: Stream, context: RunContext) -> tuple[TableState, Kept, Column] | None:
+def _due(stream: Stream, now: datetime) -> tuple[TableState, Kept, Column] | None:
     """The table, what it is to keep, and the column; None if nothing is to be dropped.
 
     Raises:
@@ -150,7 +156,7 @@ def _due(stream: Stream, context: RunContext) -> tuple[TableState, Kept, Column]
     if rule is None or table is None or table.position is None or table.snapshot is None:
         return None
     column = dated(stream.name, rule, table.schema)
-    kept, known = rule.at(context.now()), Kept.of(table.position)
+    kept, known = rule.at(now), Kept.of(table.position)
     # A clock that goes backwards brings no row back.
     if known is not None and known.column == kept.column and known.begin >= kept.begin:
         return None
@@ -183,9 +189,9 @@ def drop(stream: Stream, context: RunContext, lease: Lease, session: SparkSessio
         DeleteFuse: more rows than one load may delete.
         VerifyFailed: the commit kept one of them, or lost another; it is not published where the format can hold it.
     """
-    found = _due(stream, context)
+    found = _due(stream, _now(stream, context))
     if found is None:
-        return "nothing to drop"
+        return "nothing to drop: by the clock of the source these rows are kept"
     table, kept, column = found
     part = kept.dropped(column)
     rows = stream.format.read(session, stream.target, table.snapshot)
