@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tidegate import config
 from tidegate.core.change_feed import EMPTY, FeedContent, Span
+from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.core.slices import LogRange
 from tidegate.engine.assemble import assemble
@@ -143,3 +147,27 @@ def test_an_envelope_makes_a_table_a_log(tmp_path):
 def test_what_is_wrong_is_told(tmp_path, source, message):
     with pytest.raises(ConfigError, match=message):
         joined(tmp_path, **source)
+
+
+def test_events_of_an_older_copy_that_is_written_to_again_stop_the_log(tmp_path):
+    stream = joined(tmp_path, delta="events", envelope={"kind": "rows", "operation": "op"})
+    path, kept = str(tmp_path / "events"), tmp_path / "kept"
+
+    def add(number):
+        rows, feed = pa.table({"id": [number], "op": ["insert"]}), {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(path, rows, mode="append", configuration=feed)
+
+    add(1)
+    shutil.copytree(path, kept)
+    add(2)
+    with stream.source.probe() as probe:
+        told = {"source": probe.identity(), "witness": probe.restore.witness((), None)}
+        changes = stream.strategy.detect(probe, None)
+        since = Position(sequence=1, load_id="a", kind="cdc", state=changes.state, **told)
+        assert stream.strategy.detect(probe, since) is None
+    shutil.rmtree(path)
+    shutil.copytree(kept, path)
+    for number in (3, 4):
+        add(number)
+        with stream.source.probe() as probe, pytest.raises(HistoryGone, match=r"version 1 .* is not the one that was"):
+            stream.strategy.detect(probe, since)

@@ -16,7 +16,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.log import Lag, LogSpan, Message
 from tidegate.core.plan import Prune
-from tidegate.core.ports.capabilities import Log
+from tidegate.core.ports.capabilities import DetectsRestore, Log
 from tidegate.core.ports.envelope import MessageEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
@@ -122,13 +122,13 @@ class LogProbe(Probe):
     """Questions to a log; what only rows tell is asked of the table beside it, if one is named.
 
     Args:
-        version: of the log, where it is kept in versions.
+        events: the table that keeps the log, where one does.
     """
 
-    def __init__(self, opened: OpenLog, table: Probe | None, version: str | None = None) -> None:
+    def __init__(self, opened: OpenLog, table: Probe | None, events: Probe | None = None) -> None:
         self.opened = opened
         self.table = table
-        self._version = version
+        self._events = events
         self._asked = False
 
     @property
@@ -165,7 +165,12 @@ class LogProbe(Probe):
 
     def version(self) -> str | None:
         """That of a table of events; None for other logs, whose rows cannot be told without reading them."""
-        return self._version
+        return self._events.version() if self._events is not None else None
+
+    @property
+    def restore(self) -> DetectsRestore | None:
+        """That of a table of events."""
+        return self._events.restore if self._events is not None else None
 
     def unique(self, key: Sequence[str]) -> bool:
         """What the table says; never of events."""

@@ -209,18 +209,17 @@ class ChangeLog(Source[LogProbe]):
         with ExitStack() as held:
             table = held.enter_context(rows.probe(sparks)) if rows else None
             log: OpenLog
-            version = None
+            events = None
             if self._own is not None and table is not None:
                 log = held.enter_context(self._own.opened(self._options(self._own), table))
             elif self.topic is not None:
                 log = topics.TopicLog(self._topic(), table)
             elif self.path is None and self.envelope is not None:
-                found: Any = held.enter_context(self._table().probe(sparks))
-                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope.keyed_by(self.key), found)
-                version = found.version()
+                events = held.enter_context(self._table().probe(sparks))
+                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope.keyed_by(self.key), events)
             else:
                 log = held.enter_context(files.opened(self._files(), sparks))
-            yield LogProbe(log, table, version)
+            yield LogProbe(log, table, events)
 
     def read(self, session: SparkSession, probe: LogProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """Events of ranges of the log; rows of the table for every other slice."""
