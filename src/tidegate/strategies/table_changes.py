@@ -72,7 +72,7 @@ class TableChanges(Strategy):
             check_continues(since, probe)
             after = since.state.get("version")
             if after is None:
-                return self._compared(now, "the position does not say which version was loaded")
+                return self._compared(probe, now, "the position does not say which version was loaded")
         if after == now:
             return None
         if after in (None, EMPTY):
@@ -80,10 +80,10 @@ class TableChanges(Strategy):
             reason = f"every row of version {now}"
             return self._change_set(now, Everything(), Insert(), rows=rows, reason=reason)
         if now == EMPTY:
-            return self._compared(now, f"it shows no version any more, and {after} was loaded")
-        return self._since(after, now, versions.between(after))
+            return self._compared(probe, now, f"it shows no version any more, and {after} was loaded")
+        return self._since(probe, after, now, versions.between(after))
 
-    def _since(self, after: str, now: str, span: Span) -> ChangeSet:
+    def _since(self, probe: Probe, after: str, now: str, span: Span) -> ChangeSet:
         between = f"between versions {after} and {now}"
         pair = SnapshotPair(after=after, upto=now, appends=span.content is FeedContent.APPENDS)
         match span.content:
@@ -95,13 +95,14 @@ class TableChanges(Strategy):
             case FeedContent.CHANGES:
                 return self._change_set(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
             case FeedContent.UNKNOWN:
-                return self._compared(now, span.reason)
+                return self._compared(probe, now, span.reason)
 
-    def _compared(self, now: str, why: str) -> ChangeSet:
+    def _compared(self, probe: Probe, now: str, why: str) -> ChangeSet:
         return ChangeSet(
             slices=(Everything(),),
             effect=Mirror(hint=WriteHint.COMPARE),
             state={"version": now},
+            rows=probe.stats(Everything()).rows,
             reason=f"compared as a whole, because {why}",
         )
 

@@ -112,6 +112,7 @@ def test_what_is_read_is_what_can_be_told(told, slices, effect, mirror):
     probe = Versions(now="9", span=Span(content=told, reason="of a test"))
     changes = TableChanges().detect(probe, since)
     assert (changes.slices, changes.effect, changes.whole) == (slices, effect, mirror)
+    assert not mirror or changes.rows == 3, "without them nothing tells that the source is empty"
     assert changes.state == {"version": "9"}
     assert probe.asked == ["7"]
 
