@@ -67,20 +67,21 @@ class Source:
         """The id that Delta gave the table when it was made."""
         return str(self.spark.sql(f"DESCRIBE DETAIL {self.place.sql}").collect()[0]["id"])
 
-    def replaced(self, last: Record) -> bool:
-        """Whether it is another table than the one that was read, and not by a statement after that.
+    def replaced(self, last: Record, end: int) -> bool:
+        """Whether it is another table than the one that was read, and not by a statement after that, up to `end`.
 
-        `CREATE OR REPLACE` gives the table a new id, too, but its versions go on, and its feed tells what changed.
+        `CREATE OR REPLACE` gives the table a new id, too, but its versions go on, and its feed tells what changed. A
+        table that was dropped and made again has the version, too, but of a later time. So has an older copy that was
+        put back and written to, whose id is the same.
         """
-        if last.table is None or last.table == self.table():
-            return False
-        history = self.spark.sql(f"DESCRIBE HISTORY {self.place.sql}").where(f"version >= {last.end}")
+        same = last.table is None or last.table == self.table()
+        limit = f" LIMIT {end - last.end + 1}" if same else ""
+        history = self.spark.sql(f"DESCRIBE HISTORY {self.place.sql}{limit}").where(f"version >= {last.end}")
         commits = history.selectExpr("version", "operation", _COMMITTED).collect()
         at = next((row[2] for row in commits if row[0] == last.end), None)
-        # A table that was dropped and made again has the version, too, but of a later time.
-        if last.committed is not None and (at is None or abs(at - last.committed) >= _ONE_MOMENT):
+        if last.committed is not None and (abs(at - last.committed) >= _ONE_MOMENT if at is not None else not same):
             return True
-        return not any(_REPLACES.search(row[1]) for row in commits if row[0] > last.end)
+        return not same and not any(_REPLACES.search(row[1]) for row in commits if row[0] > last.end)
 
     def at(self, version: int) -> DataFrame:
         """The rows of a version."""

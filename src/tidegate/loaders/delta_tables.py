@@ -86,7 +86,7 @@ class DeltaLoader:
 
     def _need_same(self, source: Source, last: Record, end: int) -> None:
         """Raises HistoryGone when the source, now at version `end`, is not the table that was read last."""
-        if end < last.end or source.replaced(last):
+        if end < last.end or source.replaced(last, end):
             raise HistoryGone(
                 f"{self._source} is at version {end} and was read up to {last.end}: it is a different table now",
                 hint="Load it again into an empty target with another metadata table.",

@@ -1,6 +1,8 @@
 """The scenarios of the Delta loaders, row by row, and what lies beyond them."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -181,6 +183,24 @@ def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench, refused
         refused(following(bench, source, goal).load, reader.read_data)
         sql(bench, f"INSERT INTO delta.`{source}` VALUES ({number}, 'a', 'new')")
     refused(following(bench, source, goal).load)
+    assert target(bench, goal) == [(1, "a", "one")]
+
+
+def test_an_older_copy_of_a_source_that_is_written_to_again_is_not_followed(bench, refused):
+    source, goal, copy = (bench.path(name) for name in ("source", "target", "copy"))
+    create(bench, source)
+    shutil.copytree(source, copy)
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
+    assert following(bench, source, goal).load().records == 1
+    assert following(bench, source, goal).load().records == 0
+    shutil.rmtree(source)
+    shutil.copytree(copy, source)
+    for number in (2, 3):  # at the same version, and beyond
+        sql(bench, f"INSERT INTO delta.`{source}` VALUES ({number}, 'a', 'new')")
+        written = Path(source, "_delta_log", f"{1:020}.json")
+        os.utime(written, (written.stat().st_mtime + 60,) * 2)
+        bench.spark.sql("CLEAR CACHE")
+        refused(following(bench, source, goal).load)
     assert target(bench, goal) == [(1, "a", "one")]
 
 
