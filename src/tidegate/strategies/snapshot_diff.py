@@ -75,9 +75,8 @@ class SnapshotDiff(Strategy):
             self.check_position(since, probe)
         self._check_columns(probe)
         version = probe.version()
-        loaded: Mapping[str, Any] = since.state if since else {}
         if version is not None:
-            if loaded.get("version") == version and not renumbered(since, probe):
+            if since is not None and self._same(since, probe, {"version": version}) and not renumbered(since, probe):
                 return None
             stats = probe.stats(Everything())
             return self._everything({"version": version}, f"the source is at version {version}", rows=stats.rows)
