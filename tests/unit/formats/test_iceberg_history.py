@@ -27,7 +27,8 @@ def history(*summaries: dict, first: dict = APPEND) -> Metadata:
         {"snapshot-id": number, "parent-snapshot-id": number - 1 or None, "summary": summary}
         for number, summary in enumerate([first, *summaries], 1)
     ]
-    return Metadata({"current-snapshot-id": len(snapshots), "snapshots": snapshots})
+    schema = {"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long"}]}
+    return Metadata({"current-snapshot-id": len(snapshots), "snapshots": snapshots, "schemas": [schema]})
 
 
 @pytest.mark.parametrize(
@@ -118,3 +119,13 @@ def test_a_snapshot_that_was_rolled_back_is_told_from_one_that_expired():
     assert "snapshot 4, which does not stand on 3" in restore_reason(told, "3", "4")
     assert restore_reason(told, "1", "4") is None
     assert restore_reason(told, "9", "4") is None, "nothing tells any more what it stood on"
+
+
+def test_a_column_that_took_the_name_of_a_dropped_one_is_compared_whether_rows_moved_or_not():
+    for told in (history(APPEND), history(REPLACE)):
+        told.raw["snapshots"][0]["schema-id"] = 0
+        told.raw["schemas"].append({"schema-id": 1, "fields": [{"id": 2, "name": "id", "type": "long"}]})
+        told.raw["current-schema-id"] = 0
+        assert between(told, "1", "2").content is not FeedContent.UNKNOWN
+        told.raw["current-schema-id"] = 1
+        assert between(told, "1", "2").content is FeedContent.UNKNOWN

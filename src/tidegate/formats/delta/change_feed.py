@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -34,10 +34,10 @@ def between(log: Log, after: str, upto: str) -> Span:
     """
     commits = list(_commits(log, after, upto))
     moved = [commit for commit in commits if commit.changes_rows]
-    if not moved:
-        return Span(content=FeedContent.NOTHING)
     if (reason := _missing_versions(log, after, upto, commits)) is not None:
         return Span(content=FeedContent.UNKNOWN, reason=reason)
+    if not moved:
+        return Span(content=FeedContent.NOTHING)
     _need_files(log, moved)
     if all(_appends(commit) for commit in moved):
         counted = [rows_of(file) for commit in moved for file in commit.of("add")]
@@ -103,7 +103,7 @@ def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
         yield commit
 
 
-def _missing_versions(log: Log, after: str, upto: str, commits: Iterable[Commit]) -> str | None:
+def _missing_versions(log: Log, after: str, upto: str, commits: Sequence[Commit]) -> str | None:
     """Why the feed does not tell the whole range; None where it does."""
     now = log.snapshot(int(upto)).metadata
     try:
@@ -111,7 +111,12 @@ def _missing_versions(log: Log, after: str, upto: str, commits: Iterable[Commit]
         before = log.snapshot(int(after)).metadata if changed else now
     except WriteError:
         return "it is no longer known whether its change data feed was enabled for all of these versions"
-    kept = _columns(now)
+    kept, known = _columns(now), _columns(before)
+    # A column that took the name of a dropped one has none of its values, although no row moved.
+    if any(name in kept and physical != kept[name][0] for name, (physical, _) in known.items()):
+        return f"a column has the name that another one had in version {after}"
+    if any(commit.changes_rows for commit in commits) and not known.items() <= kept.items():
+        return f"columns were renamed, dropped or retyped after version {after}"
     for commit in commits:
         before = next(commit.of("metaData"), before)
         if commit.changes_rows and (before.get("configuration") or {}).get(FEED, "false").lower() != "true":
@@ -121,9 +126,10 @@ def _missing_versions(log: Log, after: str, upto: str, commits: Iterable[Commit]
     return None
 
 
-def _columns(metadata: Mapping[str, Any]) -> dict[str, str]:
+def _columns(metadata: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """By name what each column is called in files, and its type."""
     fields = json.loads(metadata["schemaString"])["fields"]
-    return {field["name"]: json.dumps([physical(field), field["type"]], sort_keys=True) for field in fields}
+    return {field["name"]: (physical(field), json.dumps(field["type"], sort_keys=True)) for field in fields}
 
 
 def _appends(commit: Commit) -> bool:

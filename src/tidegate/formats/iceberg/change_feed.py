@@ -35,6 +35,14 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
             content=FeedContent.UNKNOWN,
             reason=f"snapshot {after} is not among those that the table keeps (it was expired or rolled back)",
         )
+    then, now = (
+        {field["name"]: field["id"] for field in fields} for fields in (metadata.fields_at(start.id), metadata.fields())
+    )
+    if any(now.get(name, number) != number for name, number in then.items()):
+        # It has none of the other's values, although no row moved.
+        return Span(
+            content=FeedContent.UNKNOWN, reason=f"a column has the name that another one had in snapshot {after}"
+        )
     moved = [each for each in passed if _moves_rows(each)]
     if not moved:
         return Span(content=FeedContent.NOTHING)
