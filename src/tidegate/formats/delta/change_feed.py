@@ -105,17 +105,18 @@ def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
 
 def _missing_versions(log: Log, after: str, upto: str, commits: Sequence[Commit]) -> str | None:
     """Why the feed does not tell the whole range; None where it does."""
-    now = log.snapshot(int(upto)).metadata
+    now, moved = log.snapshot(int(upto)).metadata, any(commit.changes_rows for commit in commits)
     try:
         changed = any(True for commit in commits for _ in commit.of("metaData"))
         before = log.snapshot(int(after)).metadata if changed else now
     except WriteError:
-        return "it is no longer known whether its change data feed was enabled for all of these versions"
+        unknown = "it is no longer known whether its change data feed was enabled for all of these versions"
+        return unknown if moved else None
     kept, known = _columns(now), _columns(before)
     # A column that took the name of a dropped one has none of its values, although no row moved.
     if any(name in kept and physical != kept[name][0] for name, (physical, _) in known.items()):
         return f"a column has the name that another one had in version {after}"
-    if any(commit.changes_rows for commit in commits) and not known.items() <= kept.items():
+    if moved and not known.items() <= kept.items():
         return f"columns were renamed, dropped or retyped after version {after}"
     for commit in commits:
         before = next(commit.of("metaData"), before)
