@@ -164,7 +164,7 @@ class Followed:
         moved: every name that a column was loaded by, to the name that it has now, where they differ.
         problem: why a load must not go on, as a sentence without its end; None where it may.
         column: the column that this is about.
-        hidden: columns that were loaded, and that the project leaves out by the names that they have now.
+        hidden: columns that were loaded, and that are left out by the names that they have now.
     """
 
     renames: Mapping[str, str]
@@ -192,11 +192,11 @@ def follow(before: SourceColumns | None, source: Schema, table: Schema) -> Follo
         for name in source.names
         if (old := known.get(ids.columns.get(name, ""))) and old.target not in (None, name) and table.find(old.target)
     }
-    problem = next(
-        filter(None, (_problem(name, ids.columns.get(name), before, now, source) for name in source.names)), None
-    )
+    problem = next(filter(None, (_problem(name, before, source, table) for name in source.names)), None)
     hidden = {
-        each.name: now[each.id] for each in before if each.loaded and each.name in moved and not ids.takes(now[each.id])
+        each.name: now[each.id]
+        for each in before
+        if each.loaded and each.name in moved and source.find(now[each.id]) is None
     }
     return Followed(
         renames=renames,
@@ -207,20 +207,20 @@ def follow(before: SourceColumns | None, source: Schema, table: Schema) -> Follo
     )
 
 
-def _problem(
-    name: str, number: str | None, before: SourceColumns, now: Mapping[str, str], source: Schema
-) -> tuple[str, str] | None:
+def _problem(name: str, before: SourceColumns, source: Schema, table: Schema) -> tuple[str, str] | None:
     """The column, and why it must not be loaded, if it must not."""
-    if number is None or source.ids is None:
+    ids = source.ids
+    if ids is None or (number := ids.columns.get(name)) is None:
         return None
+    now = {each: name for name, each in ids.columns.items()}
     was = before.by_id.get(number)
-    if was is not None and was.name != name and was.use is Use.EXCLUDED and not source.ids.takes(was.name):
+    if was is not None and was.name != name and was.use is Use.EXCLUDED and not ids.takes(was.name):
         return name, f"{name!r} at the source is the column that was {was.name!r}, which the project does not read"
-    owner = next((each for each in before if each.target == name and each.id != number), None)
-    if owner is None or (was is not None and was.target not in (None, name)):
+    if was is not None and was.target not in (None, name):
         return None  # the names of two columns that are loaded are compared with the table's
-    if owner.id in now:
+    owner = next((each for each in before if each.target == name and each.id != number), None)
+    if owner is not None and owner.id in now:
         return name, f"{name!r} at the source is another column than before: that one is {now[owner.id]!r} now"
-    if was is not None and was.name != name:
+    if was is not None and was.name != name and was.target is None and table.find(name) is not None:
         return name, f"{name!r} at the source is the column that was {was.name!r}, and the table has another {name!r}"
     return None

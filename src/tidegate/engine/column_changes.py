@@ -114,9 +114,12 @@ def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
     allowed = "; ".join(f"`contract: {{{kind}: {' | '.join(found)}}}`" for kind, found in modes.items())
     if stream.policies.contract.get(ChangeKind.TYPE_CHANGE) == Mode.CAST:
         allowed += f"; `cast` converts {ALLOWED}, and no column of the key"
-    whole = "" if stream.strategy.applies_events else ", or reload the whole table: "
-    command = f"{whole}`tidegate run {stream.name} --full-refresh --yes`" if whole else ""
-    return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
+    if ChangeKind.DROP_COLUMN in modes:
+        other = ", or drop the column from the table as well"  # a full refresh keeps it, so the next load would stop
+    else:
+        command = f", or reload the whole table: `tidegate run {stream.name} --full-refresh --yes`"
+        other = "" if stream.strategy.applies_events else command
+    return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){other}."
 
 
 def _modes(stream: Stream, kind: ChangeKind) -> list[Mode]:
@@ -202,14 +205,27 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, followed: 
             f"{stream.name} --full-refresh --yes`.",
             column=followed.column,
         )
-    if followed.hidden and stream.policies.contract.get(ChangeKind.RENAME, "stop") == "stop":
-        old, new = next(iter(followed.hidden.items()))
+    hidden = _unseen(stream, columns, followed)
+    if hidden and stream.policies.contract.get(ChangeKind.RENAME, "stop") == "stop":
+        old, new = next(iter(hidden.items()))
+        by_contract = columns.ids is not None and columns.ids.takes(new)
+        by = "which `add_column: discard` leaves out" if by_contract else "which the project does not read"
+        follow_it = (
+            "`contract: {add_column: evolve, rename: evolve}`" if by_contract else "`source: {include: …, exclude: …}`"
+        )
         raise SchemaRefused(
-            f"stream {stream.name!r}: the column {old!r} is {new!r} at the source now, which the project does not read",
-            hint=f"Change the source back, read it with `source: {{include: …, exclude: …}}`, or allow it with "
+            f"stream {stream.name!r}: the column {old!r} is {new!r} at the source now, {by}",
+            hint=f"Change the source back, read it with {follow_it}, or allow it with "
             f"`contract: {{rename: keep}}`: the table keeps {old!r}, and new rows have NULL.",
             column=old,
         )
+
+
+def _unseen(stream: Stream, columns: Schema, followed: Followed) -> Mapping[str, str]:
+    """The loaded columns whose values would go nowhere, by their new names; rescued values are kept."""
+    if stream.policies.contract.get(ChangeKind.ADD_COLUMN) != Mode.RESCUE:
+        return followed.hidden
+    return {old: new for old, new in followed.hidden.items() if columns.ids is not None and not columns.ids.takes(new)}
 
 
 def _other_case(source: Schema, table: Schema) -> dict[str, str]:

@@ -272,6 +272,14 @@ def test_a_column_that_must_not_be_read_is_not_read_by_another_name(ids, refused
         plan(columns, table, before=known, reset=Reset(asked_by="contract: {type_change: replace}"))
 
 
+@pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])
+def test_a_column_that_was_not_loaded_does_not_take_over_one_that_is_gone(mode):
+    """The table has another column of its new name, which no column of the source has been for some time."""
+    columns = numbered(schema(id=INT, name=TEXT), "1", "3")
+    with pytest.raises(SchemaRefused, match="was 'secret', and the table has another 'name'"):
+        plan(columns, schema(id=INT, name=TEXT), before=loaded("id", secret="3"), contract={"rename": mode})
+
+
 def test_a_column_that_is_left_out_by_its_new_name_is_a_rename():
     table = schema(id=INT, name=TEXT)
     columns = numbered(schema(id=INT), ids={"id": "1", "tmp_name": "2"}, takes=lambda name: name != "tmp_name")
@@ -282,6 +290,13 @@ def test_a_column_that_is_left_out_by_its_new_name_is_a_rename():
     # It is the table's column still, should the project read it again.
     (left_out,) = (each for each in kept.evolution.source_columns if each.id == "2")
     assert (left_out.target, left_out.use) == ("name", Use.EXCLUDED)
+    # So is one that `discard` leaves out; the values of one that is rescued are kept.
+    columns = numbered(schema(id=INT), ids={"id": "1", "tmp_name": "2"})
+    discard = {"add_column": "discard"}
+    with pytest.raises(SchemaRefused, match="'name' is 'tmp_name' at the source now, which `add_column: discard`"):
+        plan(columns, table, before=loaded("id", "name"), contract=discard)
+    plan(columns, table, before=loaded("id", "name"), contract={**discard, "rename": "evolve"})
+    plan(columns, table, before=loaded("id", "name"), contract={"add_column": "rescue"})
 
 
 def test_columns_of_a_table_that_was_made_anew_are_followed_by_name():
