@@ -72,7 +72,7 @@ platform: $(PACKAGES)/.ready services ## the platform of examples/parking on rea
 	@sh scripts/services.sh s3
 	@PYTHONPATH=tests:examples $(PACKAGES)/bin/python scripts/platform
 
-mutants: setup services ## thirty decisions and guarantees broken one by one: `make test` notices each
+mutants: setup services ## decisions and guarantees broken one by one: `make test` notices each
 	PYTHONPATH=src:examples:tests $(BIN)/python -m mutants $(MUTANTS)
 
 matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
