@@ -58,10 +58,13 @@ class SourceColumns:
     Args:
         relation: what the source calls the relation, whatever its name is; the ids of another one mean nothing here.
             Empty where only names tell columns apart.
+        kept: columns of the table that hold values of none of them. Others may come before the next commit: a load that
+            stops may have added its own.
     """
 
     relation: str
     columns: tuple[SourceColumn, ...]
+    kept: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[SourceColumn]:
         return iter(self.columns)
@@ -89,7 +92,8 @@ class SourceColumns:
             old = known[number].target if number in known else name
             there = old is not None and old not in taken and table.find(old) is not None
             found.append(SourceColumn(id=number, name=name, target=old if there else None, use=use))
-        return cls(relation=ids.relation, columns=tuple(found))
+        kept = set(table.names) - {each.target for each in found}
+        return cls(relation=ids.relation, columns=tuple(found), kept=tuple(sorted(kept)))
 
     def of_some_rows(self, before: SourceColumns | None) -> SourceColumns:
         """The same of a load after which other rows may lack the columns that it brings."""
@@ -105,6 +109,10 @@ class SourceColumns:
         number = ids.columns.get(name) if ids is not None and ids.relation == self.relation else None
         found = self.by_id.get(number) if number is not None else None
         return found or next((each for each in self if each.name == name), None)
+
+    def held(self, name: str) -> bool:
+        """Whether the table had a column of that present name when the load was committed."""
+        return name in self.kept or any(each.target == name for each in self)
 
     @property
     def by_id(self) -> Mapping[str, SourceColumn]:
@@ -124,7 +132,8 @@ class SourceColumns:
             ids: that, by the table's present names.
         """
         rows = [[each.id, each.name, ids.get(each.target or ""), each.use, *filter(None, [each.type])] for each in self]
-        return json.dumps({"relation": self.relation, "columns": rows}, separators=(",", ":"))
+        kept = [ids[name] for name in self.kept if name in ids]
+        return json.dumps({"relation": self.relation, "columns": rows, "kept": kept}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, ids: Mapping[str, str]) -> SourceColumns | None:
@@ -144,15 +153,16 @@ class SourceColumns:
                 for number, name, target, use, *kind in values["columns"]
             )
             relation = str(values["relation"])
+            kept = tuple(sorted(names[number] for number in values.get("kept", ()) if number in names))
         except (ValueError, TypeError, KeyError):
             return None
         # What was recreated under its name is the same column of the table.
-        free = ids.keys() - {each.target for each in columns}
+        free = ids.keys() - {each.target for each in columns} - set(kept)
         columns = tuple(
             replace(each, target=each.name) if each.loaded and each.target is None and each.name in free else each
             for each in columns
         )
-        return cls(relation=relation, columns=columns)
+        return cls(relation=relation, columns=columns, kept=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +171,7 @@ class Followed:
 
     Args:
         renames: columns that are loaded and that the table has by another name: new names to the table's.
+        taken: the new names of them that another column of the table had when the last load was committed.
         moved: every name that a column was loaded by, to the name that it has now, where they differ.
         problem: why a load must not go on, as a sentence without its end; None where it may.
         column: the column that this is about.
@@ -168,6 +179,7 @@ class Followed:
     """
 
     renames: Mapping[str, str]
+    taken: frozenset[str]
     moved: Mapping[str, str]
     problem: str | None = None
     column: str = ""
@@ -200,6 +212,7 @@ def follow(before: SourceColumns | None, source: Schema, table: Schema) -> Follo
     }
     return Followed(
         renames=renames,
+        taken=frozenset(name for name in renames if before.held(name) and table.find(name) is not None),
         moved=moved,
         problem=problem[1] if problem else None,
         column=problem[0] if problem else "",
@@ -221,6 +234,6 @@ def _problem(name: str, before: SourceColumns, source: Schema, table: Schema) ->
     owner = next((each for each in before if each.target == name and each.id != number), None)
     if owner is not None and owner.id in now:
         return name, f"{name!r} at the source is another column than before: that one is {now[owner.id]!r} now"
-    if was is not None and was.name != name and was.target is None and table.find(name) is not None:
+    if was is not None and was.name != name and was.target is None and before.held(name) and table.find(name):
         return name, f"{name!r} at the source is the column that was {was.name!r}, and the table has another {name!r}"
     return None

@@ -189,7 +189,9 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, followed: 
     Raises:
         SchemaRefused: also where one of the columns is not read, or must not be.
     """
-    taken = next((new for new, old in followed.renames.items() if table.find(new) or columns.find(old)), None)
+    keeps = stream.policies.contract.get(ChangeKind.RENAME) == Mode.KEEP
+    used = followed.taken if keeps else table.names  # a load that stopped may have added the column that is kept beside
+    taken = next((new for new, old in followed.renames.items() if new in used or columns.find(old)), None)
     if taken is not None:
         raise SchemaRefused(
             f"stream {stream.name!r}: {taken!r} at the source is the column that was {followed.renames[taken]!r}, and "

@@ -275,9 +275,26 @@ def test_a_column_that_must_not_be_read_is_not_read_by_another_name(ids, refused
 @pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])
 def test_a_column_that_was_not_loaded_does_not_take_over_one_that_is_gone(mode):
     """The table has another column of its new name, which no column of the source has been for some time."""
-    columns = numbered(schema(id=INT, name=TEXT), "1", "3")
+    columns, table = numbered(schema(id=INT, name=TEXT), "1", "3"), schema(id=INT, name=TEXT)
+    before = loaded("id", secret="3")
     with pytest.raises(SchemaRefused, match="was 'secret', and the table has another 'name'"):
-        plan(columns, schema(id=INT, name=TEXT), before=loaded("id", secret="3"), contract={"rename": mode})
+        plan(columns, table, before=replace(before, kept=("name",)), contract={"rename": mode})
+    # Without it then, a load that stopped has added the column since.
+    assert not plan(columns, table, before=before, contract={"rename": mode}).evolution.apply
+
+
+def test_a_column_that_a_load_has_added_before_it_stopped_is_the_one_that_is_kept_beside():
+    columns, keep = numbered(schema(id=INT, new=TEXT), "1", "2"), {"rename": "keep"}
+    table = schema(id=INT, old=TEXT, new=TEXT)
+    made = plan(columns, table, before=loaded("id", "old"), contract=keep)
+    assert made.evolution.source_columns == replace(loaded("id", "new"), kept=("old",))
+    assert SourceColumns.from_json(
+        made.evolution.source_columns.to_json({"id": "1", "old": "2", "new": "3"}), {"id": "1", "was": "2", "new": "3"}
+    ) == replace(loaded("id", "new"), kept=("was",))
+    with pytest.raises(SchemaRefused, match="both names are in use"):
+        plan(columns, table, before=replace(loaded("id", "old"), kept=("new",)), contract=keep)
+    with pytest.raises(SchemaRefused, match="both names are in use"):
+        plan(columns, table, before=loaded("id", "old"), contract={"rename": "evolve"})
 
 
 def test_a_column_that_is_left_out_by_its_new_name_is_a_rename():
