@@ -105,6 +105,7 @@ class Held:
         waiting: keys whose last row was set aside.
         cursor: the greatest that was loaded.
         continues: the relation that the position continues.
+        late: columns that came after the version that is shown.
     """
 
     names: dict[Id, str] = field(default_factory=dict)
@@ -114,6 +115,7 @@ class Held:
     waiting: set[Key] = field(default_factory=set)
     cursor: datetime = NEVER
     continues: int = 0
+    late: set[Id] = field(default_factory=set)
 
     def load(self, source: Source, stream: Stream, at: datetime, *, reset: bool = False) -> Held | None:
         """The table after a load; None where the contract forbids it."""
@@ -127,7 +129,7 @@ class Held:
         if not new._fits(source, contract, at, reset=reset):
             return None
         new.before = replace(source, names=dict(source.names), excluded=set(source.excluded), rows={})
-        new.continues = source.relation
+        new.continues, new.late = source.relation, set()
         for key, row in source.rows.items():
             if stream.looks_at_all or row[AT] > new.cursor:
                 new._take(key, row, source, stream)
@@ -183,6 +185,8 @@ class Held:
                 continue
             excluded = not reset and was != name and was in before.excluded and was in source.excluded
             another = name in by_name and (renamed or (one is None and was != name and not reset))
+            if another and by_name[name] in self.late and (one is None or rename == "keep"):
+                another, renamed, one = False, False, None
             if excluded or another or owners.get(name, number) != number:
                 return False  # whatever the contract says
             if renamed and add != "rescue":
@@ -411,18 +415,15 @@ class Columns:
         for name in self.tables:
             with suppress(Crash):
                 self.project.run(name, on_event=crash_at(boundary))
-            if not self._stopped(name):
-                self.tables[name] += self._loads(name)
+            self.tables[name] += self._loads(name, [one for one in self.tables[name] if not self._stops(name, one)])
 
-    def _stopped(self, name: str) -> bool:
+    def _stops(self, name: str, held: Held) -> bool:
         """Whether the source is another one than the position continues."""
-        kind = self.streams[name].options["strategy"]
-        other = any(held.names and held.continues != self.source.relation for held in self.tables[name])
-        return other and kind in (CURSOR, "smart", "snapshot_diff")
+        continues = not held.names or held.continues == self.source.relation
+        return not continues and self.streams[name].options["strategy"] in (CURSOR, "smart", "snapshot_diff")
 
-    def _loads(self, name: str, *, reset: bool = False) -> list[Held]:
-        stream = self.streams[name]
-        found = (held.load(self.source, stream, self.clock, reset=reset) for held in self.tables[name])
+    def _loads(self, name: str, held: list[Held], *, reset: bool = False) -> list[Held]:
+        found = (one.load(self.source, self.streams[name], self.clock, reset=reset) for one in held)
         return [one for one in found if one is not None]
 
     def _run(self) -> tuple[Outcome, ...]:
@@ -435,29 +436,30 @@ class Columns:
 
     def _loaded(self, outcome: Outcome) -> None:
         name, error = outcome.stream, outcome.error
-        code, loads = error.code if error else None, self._loads(name)
+        code = error.code if error else None
         if error is not None:
             self.told.append(f"{name}: {code}: {error.message}")
         self.loads += 1
-        if self._stopped(name):
-            if code != "history_gone":
-                self._fail(name, f"the source is another one: {error or outcome.outcome}")
-            elif self.chance.random() < 0.7:
-                self._resolve(name)
+        held = [one for one in self.tables[name] if self._stops(name, one) is (code == "history_gone")]
+        loads = self._loads(name, held)
+        if not held:
+            self._fail(name, f"the source is another one, or not: {error or outcome.outcome}")
+        elif code == "history_gone":
+            self.tables[name] = held
+            if self.chance.random() < 0.7:
+                self._resolve(name, error.hint if error else "")
         elif code == "schema_refused":
-            self.tables[name] = [
-                one for one in self.tables[name] if one.load(self.source, self.streams[name], self.clock) is None
-            ]
+            self.tables[name] = [one for one in held if not self._loads(name, [one])]
             self._compare(name, named=False)
             if name in self.tables and self.chance.random() < 0.5:
-                self._resolve(name)
+                self._resolve(name, error.hint if error else "")
         elif error is not None:
             self._fail(name, f"{error.code}: {error.message}")
         elif outcome.outcome is Result.LOADED:
             self.tables[name] = loads
             self._compare(name, named=True)
         else:  # no value has changed, and names follow with the next one that does
-            self.tables[name] += [one for one in loads if one not in self.tables[name]]
+            self.tables[name] = held + [one for one in loads if one not in held]
             self._compare(name, named=False)
         self._remember(name)
 
@@ -467,9 +469,10 @@ class Columns:
             if current is not None and current.load is not None:
                 self.past.setdefault(name, {})[current.load] = self.tables[name][0].copy()
 
-    def _resolve(self, name: str) -> None:
-        """What the hint says: every row is loaded again, or the source is vouched for."""
-        if self._stopped(name) and not self.streams[name].looks_at_all and self.chance.random() < 0.5:
+    def _resolve(self, name: str, hint: str) -> None:
+        """Every row is loaded again, or the source is vouched for; where a hint says so, loads go on after that."""
+        stopped = any(self._stops(name, held) for held in self.tables[name])
+        if stopped and not self.streams[name].looks_at_all and self.chance.random() < 0.5:
             self._set_to(name, max(held.cursor for held in self.tables[name]))
             return
         self.told.append(f"refresh {name}")
@@ -477,8 +480,11 @@ class Columns:
         if outcome.error is not None:
             self._fail(name, f"full refresh: {outcome.error.code}: {outcome.error.message}")
             return
-        self.tables[name] = self._loads(name, reset=True)
+        self.tables[name] = self._loads(name, self.tables[name], reset=True)
         self._compare(name, named=True)
+        strict = self.streams[name].contract["drop_column"] == "stop"  # stops again for another reason
+        if name in self.tables and "--full-refresh" in hint and not strict and not self._loads(name, self.tables[name]):
+            self._fail(name, f"the next load stops, although this was followed: {hint}")
 
     def _set(self) -> None:
         for name in list(self.tables):
@@ -505,7 +511,8 @@ class Columns:
                 self.project.rollback(name, version.id)
                 before = known[load or 0].copy()
                 if self.format == "iceberg":  # whose snapshots do not name columns
-                    before.names |= self.tables[name][0].names
+                    now = self.tables[name][0].names
+                    before.late, before.names = now.keys() - before.names.keys(), {**before.names, **now}
                 self.tables[name] = [before]
         self._load()
 
@@ -524,14 +531,14 @@ class Columns:
             held, stream = self.tables[found.stream], self.streams[found.stream]
             if len(held) == 1 and held[0].before and held[0].before.names == self.source.names:
                 expected = held[0].equals(self.source, stream)
-                if not self._stopped(found.stream) and found.equal is not expected:
+                if not self._stops(found.stream, held[0]) and found.equal is not expected:
                     self._fail(found.stream, f"verify says equal={found.equal}: {found.error}")
 
     def _repair(self) -> None:
         """Between a change of columns and the load that follows it; a load may have to come first."""
         for found in self.project.verify(*self.tables, repair=True).streams if self.tables else ():
             if found.error is None:
-                self.tables[found.stream] += self._loads(found.stream)
+                self.tables[found.stream] += self._loads(found.stream, self.tables[found.stream])
 
     def _forget(self) -> None:
         """The registry is lost, or reset to what the tables say."""
