@@ -130,6 +130,34 @@ def test_a_position_for_a_strategy_without_one(call):
     assert error["hint"] == "`tidegate run items` loads every row, whatever the position says."
 
 
+@pytest.mark.parametrize(
+    ("refused", "hinted"),
+    [
+        ("status --late", ["status --late STREAM"]),
+        ("plan --select tag:daily", ["check", "status"]),
+        ("proof --html nowhere/proof.html", ["proof --html FILE"]),
+        ("rollback orders --to 7 --yes", ["history orders --versions"]),
+        ("quarantine replay order", ["check"]),
+    ],
+)
+def test_the_commands_of_a_hint_are_run_where_it_is_given(call, folder, refused, hinted):
+    error = call(*refused.split())["error"]
+    assert COMMAND.findall(error["hint"]) == [f" {words}" for words in hinted]
+    given = {"STREAM": "orders", "FILE": str(folder / "proof.html")}
+    for words in hinted:
+        assert "error" not in call(*(given.get(word, word) for word in words.split()))
+
+
+def test_a_column_that_is_not_there_is_named_again_by_the_check_until_it_is_corrected(call, folder):
+    file = folder / "tidegate.yaml"
+    file.write_text(PROJECT.replace("key: [id]", "key: [idd]", 1), encoding="utf-8")
+    (planned,) = call("plan", "orders")["streams"]
+    assert "`tidegate check --source`" in planned["error"]["hint"]
+    assert "'idd'" in json.dumps(call("check", "--source"))
+    file.write_text(PROJECT, encoding="utf-8")
+    assert call("check", "--source")["exit_code"] == 0
+
+
 def test_doctor_tells_a_folder_that_is_not_there(call, folder):
     found = {each["name"]: each for each in call("doctor")["findings"]}
     detail = found["warehouse of lake"]["detail"]
