@@ -224,8 +224,8 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, followed: 
 
 
 def _unseen(stream: Stream, columns: Schema, followed: Followed) -> Mapping[str, str]:
-    """The loaded columns whose values would go nowhere, by their new names; rescued values are kept."""
-    if stream.policies.contract.get(ChangeKind.ADD_COLUMN) != Mode.RESCUE:
+    """The loaded columns whose values go nowhere, by their new names; those that the contract rescues are kept."""
+    if stream.policies.contract.get(ChangeKind.ADD_COLUMN) == Mode.DISCARD:
         return followed.hidden
     return {old: new for old, new in followed.hidden.items() if columns.ids is not None and not columns.ids.takes(new)}
 
