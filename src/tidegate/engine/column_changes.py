@@ -6,7 +6,7 @@ Pure: names are followed by what the source calls its columns, see `core.source_
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.casts import ALLOWED
@@ -190,7 +190,8 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, followed: 
         SchemaRefused: also where one of the columns is not read, or must not be.
     """
     keeps = stream.policies.contract.get(ChangeKind.RENAME) == Mode.KEEP
-    used = followed.taken if keeps else table.names  # a load that stopped may have added the column that is kept beside
+    # A load that stopped may have added the column beside which the old one is kept.
+    used: Collection[str] = followed.taken if keeps else table.names
     taken = next((new for new, old in followed.renames.items() if new in used or columns.find(old)), None)
     if taken is not None:
         raise SchemaRefused(
