@@ -118,7 +118,8 @@ class PlannedProject:
 
     def _columns(self, stream: Stream, table: Table) -> Schema:
         """The columns of the source, without those that the contract leaves out."""
-        source, numbers = self.source, {name: str(number) for number, name in self.source.names.items()}
+        source = self.source  # of which another relation gives a number to another column
+        numbers = {name: str(number + source.relation) for number, name in source.names.items()}
         ids = ColumnIds(relation=str(source.relation), columns=numbers, takes=lambda name: name not in source.excluded)
         columns = Schema(columns=tuple(Column(name=name, type=TEXT) for name in source.read.values()), ids=ids)
         known = table.state.schema
