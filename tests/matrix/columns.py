@@ -207,6 +207,8 @@ class Held:
             return False  # it may be a rename
         for number in new if add != "rescue" else ():
             name = source.names[number]
+            while (name, at) in self.names:
+                at += timedelta(microseconds=1)
             self.columns[number] = (name, at)
             self.names[name, at] = name
         return True
