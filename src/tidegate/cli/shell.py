@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.core.cutting import first_line
-from tidegate.core.secret_names import without_logins
+from tidegate.core.secret_names import redacted, without_logins
 from tidegate.core.visible import visible, visible_json
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError, interrupted
 from tidegate.spark import shared
@@ -115,12 +115,15 @@ class Shell:
         return same_project(profile=self.profile, trusted=self.trusted)
 
     def document(self, values: Mapping[str, Any]) -> None:
-        document = json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2)
-        _write(self._out, visible_json(document))
+        _write(self._out, visible_json(self.json_of({**values, **self._of}, indent=2)))
 
     def line(self, values: Mapping[str, Any]) -> None:
         """One of the JSON documents of a command that tells several, each on a line."""
-        _write(self._out, visible_json(self.redact(json.dumps(values, ensure_ascii=False))))
+        _write(self._out, visible_json(self.json_of(values)))
+
+    def json_of(self, values: Mapping[str, Any], *, indent: int | None = None) -> str:
+        """JSON in whose texts secrets are masked."""
+        return json.dumps(redacted(values, self.redact), ensure_ascii=False, indent=indent)
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""
@@ -194,15 +197,6 @@ class Shell:
     def _trace(self) -> None:
         if self.log_level is LogLevel.DEBUG:
             _write(sys.stderr, self.redact(traceback.format_exc()))
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, Mapping):
-            return {without_logins(str(key)): self._clean(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._clean(item) for item in value]
-        return value
 
 
 def _write(stream: Any, text: str, *, exact: bool = False) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from tidegate.core.cutting import CUT
 
@@ -78,6 +79,22 @@ def without_logins(text: str) -> str:
         ('no postgresql://app:***@host/db, and no https://***@host', 'http://a:80/')
     """
     return masked(text, logins(text))
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """A JSON document without secrets, its structure and numbers as they are: only texts are masked.
+
+    Example:
+        >>> redacted({"at": [1, True, "see 1"]}, lambda text: text.replace("1", MASK))
+        {'at': [1, True, 'see ***']}
+    """
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {without_logins(str(key)): redacted(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(item, redact) for item in value]
+    return value
 
 
 def masked(text: str, spans: Iterable[tuple[int, int]]) -> str:

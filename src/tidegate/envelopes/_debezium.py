@@ -91,11 +91,12 @@ def fields_of(
 
 def own(values: Sequence[bytes | None], table: str | None, only: str | None) -> list[bool]:
     """Which of the messages may be events of the table that is named; those that name none may."""
-    if table is None and only is None:
+    wanted = only or table
+    if wanted is None:
         return [each is not None for each in values]
     names = [origin.table_of(connect.loaded(each)) for each in values]
     return [
-        value is not None and (name is None or (origin.is_called(table, name) if table is not None else name == only))
+        value is not None and (name is None or name == only or (only is None and origin.is_called(wanted, name)))
         for value, name in zip(values, names, strict=True)
     ]
 
@@ -112,9 +113,9 @@ def _refuse_durations(messages: Sequence[Sequence[Mapping[str, Any]]], columns: 
         )
 
 
-def table_of(values: Sequence[bytes | None]) -> str | None:
-    """The table of the newest message that tells one."""
-    return next((found for each in reversed(values) if (found := origin.table_of(connect.loaded(each)))), None)
+def table_of(values: Sequence[bytes | None], table: str | None, before: str | None) -> str | None:
+    """See `MessageEnvelope.table_of`; `table` is the one that is stated."""
+    return origin.one_table(table, before, [origin.table_of(connect.loaded(each)) for each in values])
 
 
 def json_settings(unavailable: str) -> dict[str, str]:
@@ -133,7 +134,7 @@ class ReadOptions:
 
     Args:
         table: whose events are taken, the others are left out; None for all.
-        only: of which table every event has to be, or it is refused; None where nobody knows.
+        only: of which table every event that is taken has to be, or it is refused; None for any.
         ways: how values are written.
         lob_enabled, wall_clock, key, fields: see `debezium.Debezium`.
     """
@@ -287,7 +288,7 @@ def _source(name: str) -> str:
 
 
 def _foreign_table(reading: ReadOptions) -> str:
-    if reading.table is not None or reading.only is None:
+    if reading.only is None:
         return "false"
     return f"source IS NOT NULL AND {origin.table(_source)} <> {Spark().string(reading.only)}"
 

@@ -6,7 +6,7 @@ Never orders events by the time at which they were captured, nor by log position
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegate.dialects.spark import Spark
@@ -154,7 +154,31 @@ def is_of(name: str, table: str) -> str:
 
 def foreign(only: str | None) -> str:
     """Why an event of another table than that one is refused."""
-    return f"it is not of table {only}, as the others are; choose one with `table:`"
+    return f"it is not of table {only}, as the others are; name one in full with `table:`"
+
+
+def fitting(only: str | None, stated: str | None) -> str | None:
+    """The table that every event has to be of, if it is one that `table:` means; None for any that `table:` means.
+
+    Example:
+        >>> fitting("shop.public.orders", "orders"), fitting("shop.public.orders", None)
+        ('shop.public.orders', 'shop.public.orders')
+        >>> fitting("shop.public.orders", "sales.orders"), fitting("shop.public.orders", "public.*")
+        (None, None)
+    """
+    return only if only and (stated is None or ("*" not in stated and is_called(stated, only))) else None
+
+
+def one_table(stated: str | None, before: str | None, names: Sequence[str | None]) -> str | None:
+    """The table that every event has to be of: that of earlier events, else of the newest one; None for any.
+
+    A name without `*` stands for one table, although tables of several schemas and databases may be called so.
+
+    Args:
+        stated: `table:` of the envelope.
+        names: of the messages' tables, the newest last.
+    """
+    return next((found for each in (before, *reversed(names)) if (found := fitting(each, stated))), None)
 
 
 def is_called(name: str, table: str) -> bool:

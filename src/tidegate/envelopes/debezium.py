@@ -12,6 +12,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _origin as origin
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
 from tidegate.envelopes._events import Encodings
@@ -73,11 +74,11 @@ class Debezium(MessageEnvelope):
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
         """See `MessageEnvelope`."""
-        return None if self.table else before or debezium.table_of([each.value for each in messages])
+        return debezium.table_of([each.value for each in messages], self.table, before)
 
     def of_table(self, name: str | None) -> Debezium:
         """See `MessageEnvelope`."""
-        return replace(self, only=name)
+        return replace(self, only=origin.fitting(name, self.table))
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
         """See `MessageEnvelope`."""

@@ -17,6 +17,7 @@ from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _origin as origin
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
 from tidegate.envelopes._events import Encodings
@@ -95,11 +96,11 @@ class DebeziumAvro(MessageEnvelope):
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
         """See `MessageEnvelope`."""
-        return None if self.table else before or debezium.table_of(self._as_json(messages))
+        return debezium.table_of(self._as_json(messages), self.table, before)
 
     def of_table(self, name: str | None) -> DebeziumAvro:
         """See `MessageEnvelope`."""
-        return replace(self, only=name)
+        return replace(self, only=origin.fitting(name, self.table))
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
         """See `MessageEnvelope`; a message that cannot be read tells nothing."""

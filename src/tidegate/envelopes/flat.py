@@ -111,14 +111,13 @@ class Flat(MessageEnvelope):
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:
         """See `MessageEnvelope`."""
-        if self.table or before:
-            return None if self.table else before
-        names = (self._named(_row(connect.loaded(each.value))) for each in reversed(messages))
-        return next((name for name in names if name), None)
+        return origin.one_table(
+            self.table, before, [self._named(_row(connect.loaded(each.value))) for each in messages]
+        )
 
     def of_table(self, name: str | None) -> Flat:
         """See `MessageEnvelope`."""
-        return replace(self, only=name)
+        return replace(self, only=origin.fitting(name, self.table))
 
     def own(self, messages: Sequence[Message]) -> list[bool]:
         """See `MessageEnvelope`."""
@@ -200,8 +199,8 @@ class Flat(MessageEnvelope):
 
     def _may_be(self, name: str) -> bool:
         """Whether a row of a table of that name may be one that is read."""
-        if self.table is not None:
-            return not name or origin.is_called(self.table, name) or self.table.endswith(f".{name}")
+        if self.table is not None and not (origin.is_called(self.table, name) or self.table.endswith(f".{name}")):
+            return not name
         return not self.only or f".{self.only}".endswith(f".{name}") or f".{name}".endswith(f".{self.only}") or not name
 
     def _rows(self, messages: Sequence[Message]) -> list[Sequence[Mapping[str, Any]]]:
@@ -224,15 +223,14 @@ class Flat(MessageEnvelope):
 
     def _foreign(self) -> str:
         """The cases of events that are of another table, or that do not say of which."""
-        if self.table is not None:
-            return f"WHEN NOT {self._is_own()} THEN {Spark().string(UNNAMED.format(self.table))}"
+        unnamed = f"WHEN NOT {self._is_own()} THEN {Spark().string(UNNAMED.format(self.table))}" if self.table else ""
         if self.only is None:
-            return ""
+            return unnamed
         name, only = origin.table(self._source), Spark().string(self.only)
         same = (
             f"{name} IN ('', {only}) OR endswith({name}, concat('.', {only})) OR endswith({only}, concat('.', {name}))"
         )
-        return f"WHEN NOT ({same}) THEN {Spark().string(origin.foreign(self.only))}"
+        return f"{unnamed} WHEN NOT ({same}) THEN {Spark().string(origin.foreign(self.only))}"
 
     def _key_may_have_changed(self) -> str:
         """Why an update may leave the row of an old key in the table; NULL where messages have no keys, as in files."""

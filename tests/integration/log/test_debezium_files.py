@@ -42,15 +42,17 @@ def test_a_column_that_appears_late_in_a_file_is_loaded(log_of):
     assert {row[1] for row in log.rows() if row[0] == 501} == {"late"}
 
 
-def test_events_of_two_tables_are_refused_in_one_load_and_in_two(log_of):
-    log = log_of(source={"path": "events/*.json", "envelope": {"kind": "debezium", "columns": {"id": "bigint"}}})
+@pytest.mark.parametrize(("table", "elsewhere"), [(None, {"table": "items"}), ("orders", {"schema": "archive"})])
+def test_events_of_two_tables_are_refused_in_one_load_and_in_two(log_of, table, elsewhere):
+    envelope = {"kind": "debezium", "columns": {"id": "bigint"}} | ({"table": table} if table else {})
+    log = log_of(source={"path": "events/*.json", "envelope": envelope})
     log.events("1.json", event("c", 10, 1))
     log.loaded()
-    other = event("c", 11, 1)
-    other["source"]["table"] = "items"
+    other = event("t" if table else "c", 11, 1)
+    other["source"] |= elsewhere
     log.events("2.json", other)
     error = str(log.run().error)
-    assert "it is not of table shop.public.orders, as the others are; choose one with `table:`" in error
+    assert "it is not of table shop.public.orders, as the others are; name one in full with `table:`" in error
     log.events("2.json", other, event("c", 12, 2))
     assert "it is not of table shop.public.orders" in str(log.run().error)
     assert log.rows() == [(1,)]

@@ -120,7 +120,7 @@ def test_events_of_the_table_and_those_of_others(session):
     plain = [Message(key=as_bytes(key), value=as_bytes(value)) for key, value in messages[:-2]]
     mine = Debezium(columns={"id": "int"})
     *_, strange = told(session, mine.of_table(mine.table_of(plain, None)), messages)
-    assert strange[REFUSED] == "it is not of table d.public.t, as the others are; choose one with `table:`"
+    assert strange[REFUSED] == "it is not of table d.public.t, as the others are; name one in full with `table:`"
 
 
 def test_flattened_rows(session):
@@ -164,7 +164,7 @@ def test_flattened_rows_of_another_table_are_refused_as_far_as_they_name_it(sess
     ]
     envelope = Flat(columns={"id": "int"}).of_table("d.shop1.orders")
     found = told(session, envelope, messages)
-    reason = "it is not of table d.shop1.orders, as the others are; choose one with `table:`"
+    reason = "it is not of table d.shop1.orders, as the others are; name one in full with `table:`"
     assert [event[REFUSED] for event in found] == [None, reason, None, None]
 
 

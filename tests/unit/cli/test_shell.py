@@ -10,6 +10,7 @@ import pytest
 from tidegate.cli.logs import LogFormat, LogLevel
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, size, yes
+from tidegate.config.secrets import redacting
 from tidegate.errors import ConfigError, PositionMissing
 
 
@@ -59,8 +60,18 @@ def test_an_interruption_ends_with_130_and_says_what_holds(as_json, capsys):
 def test_a_document_is_redacted_and_stays_json(capsys):
     one = shell(as_json=True)
     one.redact = lambda text: text.replace('"quoted"', "***")
-    one.document({"a": ['x "quoted" y'], "b": {"c": 1, "d": None}})
-    assert json.loads(capsys.readouterr().out) == {"a": ["x *** y"], "b": {"c": 1, "d": None}}
+    for told in (one.document, one.line):
+        told({"a": ['x "quoted" y'], "b": {"c": 1, "d": None}})
+        assert json.loads(capsys.readouterr().out) == {"a": ["x *** y"], "b": {"c": 1, "d": None}}
+
+
+@pytest.mark.parametrize("password", ["1", "true", "null", "a"])
+def test_a_short_password_changes_no_number_and_no_name(password, capsys):
+    one = shell(as_json=True)
+    one.redact = redacting(f"postgresql://u:{password}@h/db")
+    for told in (one.document, one.line):
+        told({"a": [1, 1.5, True, None], "b": f"is {password}"})
+        assert json.loads(capsys.readouterr().out) == {"a": [1, 1.5, True, None], "b": "is ***"}
 
 
 def test_a_table_for_a_pipe_is_plain_and_whole(capsys):

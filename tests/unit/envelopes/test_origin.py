@@ -40,3 +40,26 @@ def test_the_newest_message_tells_the_table(source, table, wrapped):
     flattened = [Message(key=None, value=json.dumps({"payload": row} if wrapped else row).encode()) for row in rows]
     if source is None or "collection" not in source:
         assert Flat().table_of(flattened, None) == (table or "d.older")
+
+
+@pytest.mark.parametrize(
+    ("stated", "before", "only", "own"),
+    [
+        (None, None, "d.b.t", [False, True, False]),
+        ("t", None, "d.b.t", [False, True, False]),
+        ("t", "d.a.t", "d.a.t", [True, False, False]),
+        ("b.t", "d.a.t", "d.b.t", [False, True, False]),
+        ("d2.b.t", "d.b.t", None, [False, False, False]),
+        ("*.t", "d.a.t", None, [True, True, False]),
+    ],
+)
+def test_a_name_without_a_star_stands_for_one_table(stated, before, only, own):
+    names = [{"schema": schema, "table": "t"} for schema in ("a", "b")]
+    sources = [{"connector": "postgresql", "db": "d", **name} for name in names]
+    events = [Message(key=None, value=json.dumps({"op": "t", "source": each}).encode()) for each in sources]
+    rows = [{"id": 1, **{f"__source_{name}": value for name, value in each.items()}} for each in sources]
+    flattened = [Message(key=None, value=json.dumps(each).encode()) for each in rows]
+    for envelope, messages in ((Debezium(table=stated), events), (Flat(table=stated), flattened)):
+        assert envelope.table_of(messages, before) == only
+        assert envelope.of_table(only).own([*messages, Message(key=None, value=None)]) == own
+        assert (envelope.of_table("d.c.other").only is None) == (stated is not None), "of a table that was named before"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,8 +60,8 @@ def certify(
         _write(report, "", mode="a")  # before a minute of work, and an older report stays until there is a new one
     done = kit.certify(place, lambda case: _say(shell, case), lambda left: _removed(shell, place, left))
     if report is not None:
-        text = done.markdown() if report.suffix == ".md" else json.dumps(done.to_dict(), indent=2) + "\n"
-        _write(report, shell.redact(text))
+        as_text = report.suffix == ".md"
+        _write(report, shell.redact(done.markdown()) if as_text else shell.json_of(done.to_dict(), indent=2) + "\n")
     exit_code = 0 if done.ok and not done.left else FAILED
     if shell.as_json:
         shell.document({**done.to_dict(), "exit_code": exit_code})

@@ -87,7 +87,7 @@ class MessageEnvelope(Envelope, Protocol):
         return self
 
     def table_of(self, messages: Sequence[Message], before: str | None) -> str | None:  # noqa: ARG002 - by default none
-        """The table that all events have to be of; None where nothing names it, or `table:` says what is read.
+        """The table that all events have to be of; None where nothing names it, or `table:` stands for several.
 
         Args:
             before: that of the events that were read before; else the newest of the messages that names one says it.
@@ -95,7 +95,7 @@ class MessageEnvelope(Envelope, Protocol):
         return None
 
     def of_table(self, name: str | None) -> Self:  # noqa: ARG002 - by default messages name no table
-        """The same for events of that table alone: another one is refused, unless `table:` says what is read."""
+        """The same for events of that table alone: another one is refused, unless `table:` does not mean that table."""
         return self
 
 

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from tidegate.core.secret_names import redacted
 from tidegate.engine.events import Moment
 from tidegate.engine.run_log import line_of
 from tidegate.errors import TidegateError
@@ -25,7 +26,7 @@ from tidegate.service.web.guard import Guard
 from tidegate.service.web.openapi import openapi
 from tidegate.service.web.pages import Pages
 from tidegate.service.web.port import ServicePort
-from tidegate.service.web.rendering import environment, redacted
+from tidegate.service.web.rendering import environment
 from tidegate.service.web.settings import WebSettings
 from tidegate.service.web.state import State
 from tidegate.service.web.tables import Tables

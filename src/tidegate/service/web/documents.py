@@ -10,11 +10,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from tidegate.core.secret_names import redacted
 from tidegate.engine.overview import recorded
 from tidegate.engine.savings import savings as made_savings
 from tidegate.errors import TidegateError
 from tidegate.service.web.facts import Line
-from tidegate.service.web.rendering import redacted
 from tidegate.service.web.state import State
 
 MOST = 1000

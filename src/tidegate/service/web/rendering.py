@@ -43,17 +43,6 @@ def page(made: Environment, name: str, values: Mapping[str, Any], *, status: int
     return HTMLResponse(made.get_template(name).render(values), status_code=status)
 
 
-def redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """A JSON document without secrets."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {str(key): redacted(item, redact) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [redacted(item, redact) for item in value]
-    return value
-
-
 def moment(value: datetime | None) -> str:
     """A time in UTC, to the second."""
     return NOTHING if not value else f"{value:%Y-%m-%d %H:%M:%S}Z"
