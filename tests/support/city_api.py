@@ -98,10 +98,10 @@ class Handler(BaseHTTPRequestHandler):
         body = {"data": rows, "total": -(-len(found) // PAGE) or 1}
         self._send(200, {}, json.dumps(body).encode())
 
-    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+    def _send(self, status: int, headers: dict[str, str | None], body: bytes) -> None:
         self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

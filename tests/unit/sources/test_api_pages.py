@@ -1,5 +1,7 @@
 """What the answers of an API say about more is held against what came, and no API is asked without an end."""
 
+import gzip
+import zlib
 from datetime import timedelta
 
 import pytest
@@ -343,6 +345,30 @@ def test_lines_of_json_are_a_list_of_records(api):
     api.answer = lambda _: (200, {"Content-Type": "text/plain"}, b'{"id": 1}\n{"id": 2}\n')
     with pytest.raises(SourceError, match="several JSON documents; of lines, its Content-Type"):
         asked(api, "single_page", records=None)
+
+
+def test_an_answer_is_whole_or_none(api):
+    lines = b"".join(b'{"id": %d}\n' % number for number in range(1000))
+    packed = zlib.compressobj(wbits=31)
+    cut = packed.compress(lines[:5000].rpartition(b"\n")[0]) + packed.flush(zlib.Z_SYNC_FLUSH)
+    kind = {"Content-Type": "application/x-ndjson"}
+    answers = {
+        SourceUnavailable: [({**kind, "Content-Encoding": "gzip"}, cut)],
+        SourceError: [
+            ({**kind, "Content-Encoding": "gzip"}, lines),
+            ({**kind, "Content-Encoding": "br"}, lines),
+            ({**kind, "Content-Length": None}, lines),
+        ],
+    }
+    for error, broken in answers.items():
+        for headers, body in broken:
+            api.answer = lambda _, headers=headers, body=body: (200, headers, body)
+            with pytest.raises(error, match=r"did not answer completely|answered (in|with) "):
+                asked(api, "single_page", records=None)
+    for encoding in ("gzip", "identity"):
+        body = gzip.compress(lines) if encoding == "gzip" else lines
+        api.answer = lambda _, encoding=encoding, body=body: (200, {**kind, "Content-Encoding": encoding}, body)
+        assert asked(api, "single_page", records=None) == list(range(1000))
 
 
 @pytest.mark.parametrize("sent", ["iso-8859-1", "utf-8", "utf-16"])

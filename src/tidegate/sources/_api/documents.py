@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
+from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 
@@ -19,21 +22,37 @@ class NoDocument(ValueError):
     """An answer is no JSON; the message says what it is, and nothing of what it holds."""
 
 
-def parsed(content: bytes, media_type: str) -> Any:
+def parsed(content: bytes, headers: Mapping[str, str]) -> Any:
     """The document of an answer; the list of them where each line is one.
 
     Args:
-        media_type: its Content-Type.
+        content: as it was sent.
 
     Raises:
         NoDocument: it is none.
+        EOFError: it is compressed, and cut short.
     """
     kind = Message()
-    kind["Content-Type"] = media_type
-    text = _text(content, kind.get_param("charset"))
-    if kind.get_content_type() in LINES:
-        return [_document(line) for line in text.split("\n") if line.strip()]
-    return _document(text)
+    kind["Content-Type"] = headers.get("Content-Type", "")
+    packed = headers.get("Content-Encoding", "identity").strip().lower()
+    text = _text(_unpacked(content, packed), kind.get_param("charset"))
+    if kind.get_content_type() not in LINES:
+        return _document(text)
+    # Lines that are cut between two of them look complete.
+    if packed == "identity" and not ("Content-Length" in headers or "Transfer-Encoding" in headers):
+        raise NoDocument("with lines, and neither `Content-Length` nor chunks tell whether these are all of them")
+    return [_document(line) for line in text.split("\n") if line.strip()]
+
+
+def _unpacked(content: bytes, encoding: str) -> bytes:
+    if encoding == "identity":
+        return content
+    if encoding not in ("gzip", "x-gzip"):
+        raise NoDocument(f"in the encoding {encoding}, where gzip or none was asked for")
+    try:
+        return gzip.decompress(content)
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise NoDocument("with something that is not gzip, as its Content-Encoding says") from error
 
 
 def _text(content: bytes, charset: object) -> str:

@@ -59,6 +59,16 @@ class Patience(Retry):
         return made
 
 
+class PackedAdapter(HTTPAdapter):
+    """Leaves a compressed body as it was sent, since urllib3 takes the beginning of one for all of it."""
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        """See `HTTPAdapter`."""
+        made = super().build_response(req, resp)
+        resp.headers.pop("Content-Encoding", None)
+        return made
+
+
 def _refuse_wait(status: int, wait: float) -> None:
     if wait > LONGEST_WAIT:
         raise SourceRefused(
@@ -102,8 +112,9 @@ class ApiSession(requests.Session):
         crawl: Crawl | None = None,
     ) -> None:
         super().__init__()
-        _repeat(self, retries)
         self._crawl = crawl
+        _repeat(self, retries, PackedAdapter)
+        self.headers["Accept-Encoding"] = "gzip"
         self._label = label
         # Of `$.data[*]` an empty list has no match, and is an answer all the same.
         self._path = compile_path(records.removesuffix("[*]")) if records else None
@@ -190,7 +201,9 @@ class ApiSession(requests.Session):
     def _parse(self, found: requests.Response) -> None:
         """Numbers stay as they stand in the answer."""
         try:
-            document = parsed(found.content, found.headers.get("Content-Type", ""))
+            document = parsed(found.content, found.headers)
+        except EOFError:
+            raise _unavailable(found.request, requests.exceptions.ChunkedEncodingError()) from None
         except NoDocument as error:
             raise SourceError(
                 f"{without_logins(found.url)} answered {error}",
@@ -270,7 +283,7 @@ def _has_token(found: requests.Response) -> bool:
     return isinstance(document, dict) and isinstance(document.get("access_token"), str)
 
 
-def _repeat(session: requests.Session, retries: int) -> None:
+def _repeat(session: requests.Session, retries: int, adapter: type[HTTPAdapter] = HTTPAdapter) -> None:
     """Has requests repeated that failed or were refused for now."""
     again = Patience(
         total=retries,
@@ -283,7 +296,7 @@ def _repeat(session: requests.Session, retries: int) -> None:
         raise_on_status=False,
     )
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=again))
+        session.mount(scheme, adapter(max_retries=again))
 
 
 def _unavailable(request: requests.PreparedRequest, error: requests.RequestException) -> SourceUnavailable:
