@@ -14,7 +14,7 @@ from tidegate.core.display import counted, done_by
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys, SchemaRefused
 from tidegate.formats.delta.staging import NO_VALUE
 from tidegate.spark import dataframe_ops
-from tidegate.spark.sql import quote
+from tidegate.spark.sql import quote, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -183,13 +183,13 @@ def _lacking_as_stored(rows: DataFrame, stored: DataFrame) -> DataFrame:
     """
     known = dict(rows.dtypes)
     cast = {
-        quote(name): quote(name) if kind == known[name] else f"try_cast({quote(name)} AS {kind})"
+        quote(name): quote(name) if kind == known[name] else f"try_cast({quote(name)} AS {type_name(kind)})"
         for name, kind in stored.dtypes
     }
     fits = " AND ".join(f"({name} IS NULL OR {value} IS NOT NULL)" for name, value in cast.items())
     values = (f"{value} AS c{number}" for number, value in enumerate(cast.values()))
     same = f"struct({', '.join(values)}, {fits} AS fits) AS {_STORED}"
-    nothing = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in rows.dtypes)
+    nothing = (f"CAST(NULL AS {type_name(kind)}) AS {quote(name)}" for name, kind in rows.dtypes)
     here, there, number = dataframe_ops.HERE, dataframe_ops.THERE, dataframe_ops.NUMBER
     both = rows.selectExpr(*cast, same, f"true AS {here}").unionAll(
         stored.selectExpr(*nothing, same, f"false AS {here}")
@@ -213,7 +213,7 @@ def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:
     columns = ((known(name), name, kind) for name, kind in rows.dtypes)
     return present.selectExpr(
         *(
-            f"{f'CAST(NULL AS {kind})' if found is None else quote(found)} AS {quote(name)}"
+            f"{f'CAST(NULL AS {type_name(kind)})' if found is None else quote(found)} AS {quote(name)}"
             for found, name, kind in columns
         )
     )

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
-from tidegate.loaders._batches import aligned, need_kept, spelled
+from tidegate.loaders._batches import aligned, need_kept, refuse, spelled
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import FOLDER, Entry, Manifest
-from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
+from tidegate.loaders._places import EMPTY_TEXTS, OPTIONS, ddl_of, empty, files
 from tidegate.loaders._sink import history_expired, missing, moved
 from tidegate.spark.caching import uncached
-from tidegate.spark.sql import quote
+from tidegate.spark.sql import quote, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,6 +140,7 @@ class Folder:
         sequence = last.sequence + 1 if last else 1
         folder = _folder(sequence, position)
         kind = last.format if last else self.kind
+        self._need_legible(rows, kind)
         with handed_over(rows) as written:
             writer = written.write.format(kind).options(**OPTIONS.get(kind, {})).mode("error")
             writer.partitionBy(*self.partition_by).save(posixpath.join(self.path, folder))
@@ -158,6 +159,22 @@ class Folder:
             self._sweep(counted[-1])
         if counted[sequence - 1].mark != entry.mark:
             raise moved(self.path, self.name)
+
+    def _need_legible(self, rows: DataFrame, kind: str) -> None:
+        """Raises CheckFailed and SchemaRefused for what would be another row, or none, when it is read."""
+        for name, each in rows.dtypes:
+            if name in self.partition_by and each == "timestamp":
+                raise SchemaRefused(
+                    f"column {name!r} is a timestamp and partitions {self.path}, where names of folders are times of a "
+                    "session's zone, and other times in the next one; nothing was loaded",
+                    hint="Partition by a date, or load into a Delta or Iceberg table.",
+                    column=name,
+                )
+        alone = [name for name in rows.columns if name not in self.partition_by]
+        if kind == "csv" and len(alone) == 1:
+            # It would be an empty line, which no reader takes for a row.
+            problem = f"a NULL in column {alone[0]!r}, the only one of a CSV file; nothing was loaded"
+            refuse(rows, f"{quote(alone[0])} IS NULL", problem, "Load into another format (`target_format=`).")
 
     def _sweep(self, last: Entry) -> None:
         """Empties the folders that no load can publish any more, since their number is taken, and old copies."""
@@ -182,7 +199,7 @@ class Folder:
                     hint="Read it with its old type (`schema=` of the loader), or load into a new folder.",
                     column=name,
                 )
-        return ", ".join(f"{quote(name)} {kind}" for name, kind in known.items())
+        return ", ".join(f"{quote(name)} {type_name(kind)}" for name, kind in known.items())
 
     @functools.cached_property
     def _last(self) -> Entry | None:
@@ -206,5 +223,6 @@ def _added(entries: Sequence[Entry], entry: Entry) -> bool:
 
 def published(spark: SparkSession, path: str, entry: Entry) -> DataFrame:
     """The rows that an entry stands for."""
-    reader = uncached(spark).format(entry.format).schema(entry.schema).options(**OPTIONS.get(entry.format, {}))
+    options = {**OPTIONS.get(entry.format, {}), **(EMPTY_TEXTS if entry.format == "csv" else {})}
+    reader = uncached(spark).format(entry.format).schema(entry.schema).options(**options)
     return reader.load([posixpath.join(path, folder) for folder in entry.folders])

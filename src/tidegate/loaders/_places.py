@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.ids import join_name, split_name
 from tidegate.errors import ConfigError, SourceError
+from tidegate.sources.shared.files.options import ABSENT
 from tidegate.spark.caching import uncached
 from tidegate.spark.failures import everything
-from tidegate.spark.sql import names, quote
+from tidegate.spark.sql import names, quote, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,10 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "json": TEXTS,
 }
-# Quotes as RFC 4180 has them, and an error for a row that does not fit instead of NULL.
+# Spark would else take an empty text for NULL.
+EMPTY_TEXTS = {"nullValue": ABSENT, "emptyValue": ""}
+# Quotes as RFC 4180 has them, and an error instead of NULL for a row that does not fit, and instead of values under
+# other names for a file whose header has another order.
 _READ = {
     "csv": {
         "header": "true",
@@ -49,6 +53,8 @@ _READ = {
         "multiLine": "true",
         "escape": '"',
         "unescapedQuoteHandling": "RAISE_ERROR",
+        **EMPTY_TEXTS,
+        "enforceSchema": "false",
         "mode": "FAILFAST",
     },
     "json": {"mode": "FAILFAST"},
@@ -198,7 +204,7 @@ def empty(spark: SparkSession, folder: str) -> None:
 
 def ddl_of(rows: DataFrame) -> str:
     """The columns as a schema that Spark reads back."""
-    return ", ".join(f"{quote(name)} {kind}" for name, kind in rows.dtypes)
+    return ", ".join(f"{quote(name)} {type_name(kind)}" for name, kind in rows.dtypes)
 
 
 def create(table: str, kind: str, rows: DataFrame, partition_by: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.schema import Schema
-from tidegate.spark.sql import names, quote
+from tidegate.spark.sql import names, quote, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,7 +111,9 @@ def typed(rows: DataFrame, *, like: DataFrame) -> DataFrame:
     """The rows with the types that another frame has for columns of the same names, such as a table's wider ones."""
     types = dict(like.dtypes)
     named = ((quote(name), types.get(name)) for name in rows.columns)
-    return rows.selectExpr(*(name if kind is None else f"CAST({name} AS {kind}) AS {name}" for name, kind in named))
+    return rows.selectExpr(
+        *(name if kind is None else f"CAST({name} AS {type_name(kind)}) AS {name}" for name, kind in named)
+    )
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -21,6 +21,7 @@ _REASON = re.compile(
     r"(?:EOFException|ZipException|DataFormatException|ParquetDecodingException|FileFormatException): "
     r"([A-Z](?:(?!file:|s3a?:)[^\n\"'])*)"
 )
+_HEADER = "CSV header does not conform to the schema"
 _NANOSECONDS = "nanos > 999999999 or < 0"
 _FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
 
@@ -87,6 +88,12 @@ def _unreadable(name: str, text: str) -> TidegateError:
             f"a row of {name} does not match its columns: too few or too many values, a value of the wrong type, or a "
             f"truncated row",
             hint="Correct or complete the file, or declare the types under `source: {columns: …}`, then run again.",
+            file=name,
+        )
+    if _HEADER in text:
+        return FileUnreadable(
+            f"the header of {name} has other columns than the schema, or the same in another order",
+            hint="Correct the file, or load it from a folder of its own with a `schema=` that has its columns.",
             file=name,
         )
     if _NANOSECONDS in text:

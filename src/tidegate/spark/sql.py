@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tidegate.core.ids import Target
 
 _PATTERN = re.compile(r"[\\*?\[\]{}]")
+_TIMESTAMP = re.compile(r"(?:^|(?<=[<:,]))timestamp(?=[,>]|$)")
 
 
 def quote(name: str) -> str:
@@ -70,3 +71,13 @@ def padded(digits: str, width: int) -> str:
     They are put there as bytes: to pad a text Spark counts its characters, which takes ten times as long.
     """
     return f"CAST(lpad(CAST({digits} AS binary), {width}, X'{'30' * width}') AS string)"
+
+
+def type_name(kind: str) -> str:
+    """A type as `dtypes` tells it, in SQL that means it in every session: `timestamp` alone may be one without zone.
+
+    Example:
+        >>> type_name("timestamp"), type_name("struct<timestamp:array<timestamp>,at:timestamp_ntz>")
+        ('timestamp_ltz', 'struct<timestamp:array<timestamp_ltz>,at:timestamp_ntz>')
+    """
+    return _TIMESTAMP.sub("timestamp_ltz", kind)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.errors import ConfigError, SchemaRefused, TidegateError
+from tidegate.errors import CheckFailed, ConfigError, SchemaRefused, TidegateError
 from tidegate.loaders import DeltaTimestampLoader, SequenceBasedLoader, TimestampBasedLoader
 
 pytestmark = pytest.mark.spark
@@ -83,3 +83,51 @@ def test_a_time_whose_offset_has_seconds_is_kept(bench, kind):
     found = loader.read(bench.path("target")).selectExpr("micros", "unix_micros(at)").collect()
     assert len(found) == len(times)
     assert all(micros == at for micros, at in found)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_a_folder_gives_every_value_back_in_a_session_whose_times_have_no_zone(bench, kind):
+    session = bench.spark.newSession()
+    session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    values = "(1, '', 'x', 0), (2, NULL, '', 1), (3, ' ', NULL, 2)"
+    rows = session.sql(f"SELECT id, a, b, timestamp_seconds(s) AS at FROM VALUES {values} AS t(id, a, b, s)")
+    rows.write.parquet(bench.path("source"))
+    loader = TimestampBasedLoader(session, target_format=kind)
+
+    def load():
+        where = (bench.path("source"), bench.path("target"), bench.marks, "at")
+        loader.load_incremental(*where, primary_key="id")
+        found = loader.read(bench.path("target"))
+        assert dict(found.dtypes)["at"] == "timestamp"
+        return sorted(map(tuple, found.selectExpr("id", "a", "b", "unix_seconds(at)").collect()))
+
+    kept = [(1, "", "x", 0), (2, None, "", 1), (3, " ", None, 2)]
+    assert load() == kept
+    session.sql("SELECT 4 AS id, '' AS a, '' AS b, timestamp_seconds(9) AS at").write.mode("append").parquet(
+        bench.path("source")
+    )
+    assert load() == [*kept, (4, "", "", 9)], "rewritten as a whole"
+
+
+@pytest.mark.parametrize(
+    ("kind", "by", "values", "error"),
+    [("csv", ["id"], "(1, NULL)", CheckFailed), ("parquet", ["v"], "(1, timestamp_seconds(0))", SchemaRefused)],
+)
+def test_a_folder_takes_no_value_that_would_be_read_as_another(bench, kind, by, values, error):
+    bench.spark.sql(f"SELECT * FROM VALUES {values} AS t(id, v)").write.parquet(bench.path("source"))
+    loader = SequenceBasedLoader(bench.spark, target_format=kind, partition_by=by)
+    with pytest.raises(error, match="'v'"):
+        loader.load_incremental(bench.path("source"), bench.path("target"), bench.marks, "id")
+
+
+def test_columns_of_csv_files_keep_their_names_and_empty_texts(bench):
+    folder = bench.folder / "source"
+    folder.mkdir()
+    (folder / "1.csv").write_text('id,a,b\n1,,""\n')
+    loader = SequenceBasedLoader(bench.spark, schema="id bigint, a string, b string")
+    where = (str(folder), bench.path("target"), bench.marks, "id")
+    loader.load_incremental(*where)
+    assert bench.rows(loader, bench.path("target")) == [(1, None, "")]
+    (folder / "2.csv").write_text("id,b,a\n2,b2,a2\n")
+    with pytest.raises(TidegateError, match="header"):
+        loader.load_incremental(*where)
