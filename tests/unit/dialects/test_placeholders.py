@@ -1,9 +1,10 @@
-"""What PostgreSQL's JDBC driver gets: every operator with a `?` is doubled, and no text is touched."""
+"""What a JDBC driver gets that takes a `?` for a parameter: every operator is escaped, and no text is touched."""
 
 from __future__ import annotations
 
 import pytest
 
+from tidegate.dialects.oracle import placeholders as oracle
 from tidegate.dialects.postgresql.placeholders import escaped
 
 
@@ -30,3 +31,17 @@ from tidegate.dialects.postgresql.placeholders import escaped
 )
 def test_operators_are_doubled_and_texts_are_not(sql: str, sent: str) -> None:
     assert escaped(sql) == sent
+
+
+@pytest.mark.parametrize(
+    ("sql", "sent"),
+    [
+        ("PATTERN (a? b*? c+? d??)", "PATTERN (a! b*! c+! d!!)"),
+        ("json_exists(doc, '$?(@.a > 1)') PATTERN (a?)", "json_exists(doc, '$?(@.a > 1)') PATTERN (a!)"),
+        ("'it''s ?' \"a ? b\" (a?)", "'it''s ?' \"a ? b\" (a!)"),
+        ("q'[it's ?]' nQ'!it's ?!' q'{'?}' (a?)", "q'[it's ?]' nQ'!it's ?!' q'{'?}' (a!)"),
+        ("-- it's ?\n/* it's ? */ (a?)", "-- it's ?\n/* it's ? */ (a!)"),
+    ],
+)
+def test_quantifiers_of_oracle_are_escaped_and_texts_are_not(sql: str, sent: str) -> None:
+    assert oracle.escaped(sql).replace(r"{\?\}", "!") == sent

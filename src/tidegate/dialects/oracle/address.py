@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Jdbc
+from tidegate.dialects.oracle.placeholders import escaped
 from tidegate.dialects.shared import tls
 from tidegate.dialects.shared.server_url import connect_seconds, in_brackets, server_url
 from tidegate.errors import ConfigError, SourceRefused
@@ -101,7 +102,7 @@ class Address:
             }
         protocol = "tcp" if self.authorities is None else "tcps"
         where = f"{in_brackets(self.host)}:{self.port}/{quote(self.service, safe='._')}"
-        return Jdbc(url=f"jdbc:oracle:thin:@{protocol}://{where}", properties=properties)
+        return Jdbc(url=f"jdbc:oracle:thin:@{protocol}://{where}", properties=properties, escaped=escaped)
 
 
 def address_of(connection: Connection) -> Address:
