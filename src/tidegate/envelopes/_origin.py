@@ -205,8 +205,9 @@ def _source_of(message: object) -> dict[str, Any] | None:
 
 def table_of(message: object) -> str | None:
     """The table of a message as JSON gives it; None where it tells none."""
-    source = _source_of(message)
-    if source is None:
+    source = _source_of(message) or {}
+    own = source.get("table") or source.get("collection")
+    if not own:  # a message that an application wrote into the log
         return None
-    names = (source.get("db"), source.get("schema"), source.get("table") or source.get("collection"))
+    names = (source.get("db"), source.get("schema"), own)
     return ".".join(name for name in names if isinstance(name, str))

@@ -31,7 +31,8 @@ def test_the_newest_message_tells_the_table(source, table, wrapped):
     event = {"op": "c", "source": source}
     value = json.dumps({"payload": event} if wrapped else event).encode()
     older = json.dumps({"op": "c", "source": {"db": "d", "table": "older"}}).encode()
-    messages = [Message(key=None, value=each) for each in (older, value, b"{", None)]
+    logical = json.dumps({"op": "m", "source": {"db": "d", "schema": "", "table": ""}}).encode()
+    messages = [Message(key=None, value=each) for each in (older, value, b"{", None, logical)]
     assert Debezium().table_of(messages, None) == (table or "d.older")
     assert Debezium().table_of(messages, "d.before") == "d.before"
     assert Debezium(table="d.*").table_of(messages, "d.before") is None, "the project says what is read"
