@@ -67,7 +67,7 @@ def test_messages_of_other_tables_tell_no_columns(at):
     log = log_of([FOREIGN] * at + [OWN] + [FOREIGN] * (1000 - at), [FOREIGN] * 3, table="public.orders")
     assert log.after(None, most=None).state["offsets"] == {"0": 1001, "1": 3}
     assert log.schema().names == ("id",)
-    assert "table" not in log.after(None, most=None).state, "the project names it"
+    assert log.after(None, most=None).state["table"] == "shop.public.orders", "of the tables that the project may mean"
 
 
 def test_where_a_load_has_no_event_of_the_table_earlier_ones_tell_the_columns():
