@@ -91,7 +91,8 @@ class IcebergStaging(Staging):
         except CommitConflict:
             self.discard()
             raise
-        self._ids.update(replaced_columns.ids_as_published(metadata, self.plan.replaced))
+        if self.plan.evolution.source_columns is not None:  # of a stream; what Spark alone tells has no numbers
+            self._ids.update(replaced_columns.ids_as_published(metadata, self.plan.replaced))
 
     def _branch_off(self, metadata: Metadata) -> None:
         at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
