@@ -6,6 +6,8 @@ read twice into a table that would keep both copies.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -23,6 +25,8 @@ from tidegate.core.position_state import COLUMNS, FETCHED, fetched_of
 from tidegate.core.slices import Files as Chosen
 from tidegate.errors import ConfigError, HistoryGone, Incompatible, PlanError
 
+CONTENT = re.compile("blake2b:.+|etag:[0-9a-f]{32}(-[0-9]+)?")
+"""Tags that are made of the content alone; another etag may be of a path or a time."""
 CARRIER = "carrier"
 REBUILT = "rebuilt"
 """Keys of a position's state beside `COLUMNS`: the column that carries each row's file since the first
@@ -45,6 +49,13 @@ class OnDelete(StrEnum):
     STOP = "stop"
 
 
+class OnMove(StrEnum):
+    """What to do with a new file that has the content of a loaded one which is gone."""
+
+    LOAD = "load"
+    KEEP = "keep"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files(Strategy):
     """Reads files that are new or have changed.
@@ -52,6 +63,7 @@ class Files(Strategy):
     Args:
         on_change: what happens when the content of a loaded file changed: `reload` the file, or `stop`.
         on_delete: what happens when a loaded file is gone: `keep` its rows, `remove` them, or `stop`.
+        on_move: what happens when a loaded file has another path: `load` it as a new one, or `keep` its rows.
     """
 
     kind: ClassVar[str] = "files"
@@ -61,6 +73,7 @@ class Files(Strategy):
 
     on_change: OnChange = OnChange.RELOAD
     on_delete: OnDelete = OnDelete.KEEP
+    on_move: OnMove = OnMove.LOAD
 
     @property
     def rereads(self) -> bool:
@@ -107,14 +120,18 @@ class Files(Strategy):
         files.fetch(fetched)
         known = Manifest() if since is None else kept.files if kept else files.loaded(fetched)
         listed = files.listing(known)
+        renamed = self._renamed(listed, known, files.carrier) if known else {}
+        for path, before in renamed.items():
+            known = known.loaded([replace(listed.ready.files[path], loaded=before.loaded)], [before.path])
         parts = list(self._compared(listed, known, since))
         deleted = [] if known is None else self._removed_files(listed, known)
         parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in deleted]
         moved = [part for part in parts if part.action is not Action.SKIP]
-        if not moved:
+        if not moved and not renamed:
             # What was hashed again is remembered.
             return ChangeSet(slices=(), effect=Insert(), parts=tuple(parts)) if parts else None
-        return self._changes(probe, since, parts, moved, known)
+        changes = self._changes(probe, since, parts, moved, known)
+        return _with_renamed(changes, listed, renamed) if renamed else changes
 
     def _changes(
         self, probe: Probe, since: Position | None, parts: list[Part], moved: list[Part], known: Manifest | None
@@ -171,6 +188,26 @@ class Files(Strategy):
             if action is not Action.SKIP or file != before:
                 yield Part(slice=Chosen(paths=(path,)), action=action, quick=file.tag, bytes=file.size, file=file)
 
+    def _renamed(self, listed: Listing, known: Manifest, carrier: str | None) -> dict[str, File]:
+        """Of new files that have the content of a loaded one which is gone: that one, by the new path.
+
+        A folder's `column=value` is a part of the rows, so it has to be the same.
+        """
+        if self.on_move != OnMove.KEEP:
+            return {}
+        if carrier is not None:
+            raise Incompatible(
+                f"on_move: keep contradicts `file_name: {carrier}`: rows would carry a path that is gone",
+                hint="Choose on_move: load, or read the files without `file_name:`.",
+            )
+        there = {*listed.ready.files, *listed.waiting}
+        missing: defaultdict[tuple[object, ...], list[File]] = defaultdict(list)
+        for path, file in sorted(known.files.items(), reverse=True):
+            if path not in there and CONTENT.fullmatch(file.tag):
+                missing[_content(file)].append(file)
+        new = (file for path, file in listed.ready.files.items() if path not in known.files)
+        return {file.path: found.pop() for file in new if (found := missing.get(_content(file)))}
+
     def _changed(self, path: str) -> Action:
         if self.on_change == OnChange.STOP:
             raise HistoryGone(
@@ -188,6 +225,28 @@ class Files(Strategy):
                 hint="Restore them, or continue with `tidegate run STREAM --set on_delete=keep`.",
             )
         return deleted if self.on_delete == OnDelete.REMOVE else []
+
+
+def _content(file: File) -> tuple[object, ...]:
+    """What two paths of one file have in common."""
+    folders = tuple(part for part in file.path.split("/")[:-1] if "=" in part[1:])
+    return (file.size, file.tag, folders)
+
+
+def _with_renamed(changes: ChangeSet, listed: Listing, renamed: Mapping[str, File]) -> ChangeSet:
+    """The changes with the new paths of files whose rows are kept."""
+    parts = [part for part in changes.parts if part.file is None or part.file.path not in renamed]
+    for path, before in renamed.items():
+        file = replace(listed.ready.files[path], loaded=before.loaded)
+        parts.append(Part(slice=Chosen(paths=(path,)), action=Action.SKIP, quick=file.tag, bytes=file.size, file=file))
+        parts.append(Part(slice=Chosen(paths=(before.path,)), action=Action.DELETE, file=before))
+    moved = f"{len(renamed)} moved"
+    reason = (
+        f"{changes.reason}, {moved}"
+        if any(part.paths for part in changes.slices if isinstance(part, Chosen))
+        else (f"files: {moved}")
+    )
+    return replace(changes, parts=tuple(parts), reason=reason)
 
 
 def _listed(probe: Probe) -> ListedFiles:

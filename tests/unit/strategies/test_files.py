@@ -179,6 +179,39 @@ def test_without_names_no_rows_can_be_removed_and_later_ones_are_not_relied_on(l
     assert "file_name" in caught.value.hint
 
 
+def test_a_file_that_was_moved_is_the_file_that_was_loaded(loads):
+    loads.strategy = Files(on_move="keep", on_delete="remove")
+    loads.folder.contents |= {"day=1/c.csv": "3", "twin.csv": "22"}
+    loads.run()
+    before = dict(loads.manifest.files)
+    moved = loads.folder.contents
+    moved |= {"old/a.csv": moved.pop("a.csv"), "new.csv": "4"}
+    changes = loads.run()
+    assert told(changes) == {"new.csv": "LOAD", "a.csv": "DELETE", "old/a.csv": "SKIP"}
+    assert (changes.effect, loads.folder.chosen, changes.reason) == (Insert(), ("new.csv",), "files: 1 new, 1 moved")
+    assert loads.manifest.files["old/a.csv"].loaded == before["a.csv"].loaded
+    moved["archive.csv"] = moved.pop("old/a.csv")
+    changes = loads.run()
+    assert (changes.slices[0].paths, loads.folder.chosen, changes.reason) == ((), (), "files: 1 moved")
+    assert loads.run() is None
+    moved["copy.csv"] = moved["archive.csv"]
+    assert told(loads.run()) == {"copy.csv": "LOAD"}
+    moved["archive.csv"] = "5"
+    assert told(loads.run()) == {"archive.csv": "RELOAD"}
+    loads.strategy = Files(on_move="keep")
+    moved["day=2/c.csv"] = moved.pop("day=1/c.csv")
+    assert told(loads.run()) == {"day=2/c.csv": "LOAD"}
+
+
+def test_a_move_is_no_move_where_rows_carry_a_path_or_nobody_asked(loads):
+    loads.run()
+    loads.folder.contents["c.csv"] = loads.folder.contents.pop("a.csv")
+    assert told(loads.detect()) == {"c.csv": "LOAD"}
+    loads.strategy, loads.folder.carrier = Files(on_move="keep"), "file"
+    with pytest.raises(Incompatible, match=r"`file_name: file`"):
+        loads.detect()
+
+
 @pytest.mark.parametrize("option", ["on_change", "on_delete"])
 def test_stop_means_stop(loads, option):
     loads.strategy = Files(**{option: "stop"})
