@@ -6,6 +6,7 @@ same paths, whatever the files hold by now, and the first who lets go of them do
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -13,10 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.readwriter import DataFrameReader
 
+# Hadoop's usual file system on disk makes a name for a checksum's file, and takes what is before a colon for a scheme.
+PLAIN_DISK = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
 
-def uncached(session: SparkSession) -> DataFrameReader:
-    """A reader of files that never gives rows which the session's user, another load or an earlier read has kept."""
-    return session.read.option("tidegateRead", uuid4().hex)  # no reader knows it, and no two plans have the same
+
+def uncached(session: SparkSession, uris: Iterable[str] = ()) -> DataFrameReader:
+    """A reader of files that never gives rows which the session's user, another load or an earlier read has kept.
+
+    Args:
+        uris: the files that it will read, if the name of one on disk may have a colon.
+    """
+    reader = session.read.option("tidegateRead", uuid4().hex)  # no reader knows it, and no two plans have the same
+    colon = any(uri.startswith("file:") and ":" in uri.removeprefix("file:") for uri in uris)
+    return reader.options(**PLAIN_DISK) if colon else reader
 
 
 def persisted(rows: DataFrame) -> DataFrame:

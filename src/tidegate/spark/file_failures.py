@@ -35,14 +35,14 @@ def of_files(text: str) -> TidegateError | None:
     if found := _structured_error(text):
         if "inferred" in found:
             return unlike(found["file"], found["column"], found["inferred"])
-        return unfit(found["file"], found["column"], found["reason"])
+        return unfit(found["file"], found["column"], found["reason"], found.get("hint"))
     file = _FILE.search(text)
     if file or _ROW.search(text) or _NANOSECONDS in text:
         return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
     return None
 
 
-def unfit(file: str, column: str, reason: str) -> FileUnreadable:
+def unfit(file: str, column: str, reason: str, hint: str | None = None) -> FileUnreadable:
     """The error of a value, or of a whole document where no column is named, that cannot be taken."""
     if not column:
         return FileUnreadable(
@@ -52,7 +52,8 @@ def unfit(file: str, column: str, reason: str) -> FileUnreadable:
         )
     return FileUnreadable(
         f"{file}: a value of column {column!r} is not exactly a {reason}",
-        hint=f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
+        hint=hint
+        or f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
         "round: true, dateFormat: …}}`.",
         file=file,
         column=column,

@@ -142,7 +142,7 @@ def test_columns_without_a_header_may_be_added_at_the_end(tmp_path, stated):
     ("form", "options", "said"),
     [
         ("csv", {"locale": "de"}, "locale is not an option of csv"),
-        ("csv", {"encoding": "shift_jis"}, "encoding"),
+        ("csv", {"encoding": "cp037"}, "encoding"),
         ("csv", {"decimal": ",", "thousands": ","}, "decimal and thousands"),
         ("csv", {"quote": "ab"}, "quote must be one character"),
         ("csv", {"header": "yes"}, "true or false"),

@@ -146,17 +146,6 @@ def test_a_name_that_is_no_text_is_refused(tmp_path):
         seen(tmp_path)
 
 
-def test_a_name_that_spark_cannot_read_is_refused_and_named(tmp_path):
-    put(tmp_path / "at=10:00" / "a.csv")
-    assert seen(tmp_path, "**/*.csv") == ["at=10:00/a.csv"]
-    put(tmp_path / "2024-01-01T10:00:00.csv")
-    for path in ("**/*.csv", "2024-01-01T10:00:00.csv"):
-        with pytest.raises(SourceError, match=r"2024-01-01T10:00:00\.csv has a colon in its name") as refused:
-            seen(tmp_path, path)
-        assert "Rename it" in refused.value.hint
-    assert seen(tmp_path, "at=*/*.csv") == ["at=10:00/a.csv"]
-
-
 def test_unfinished_and_young_files_wait(tmp_path):
     put(tmp_path / "a.csv")
     put(tmp_path / "b.csv.part")

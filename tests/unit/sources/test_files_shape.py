@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc, parquet
 
-from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
+from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, JSON, REAL, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
 from tidegate.errors import ConfigError, FileUnreadable, SchemaRefused
 from tidegate.sources.files import Files
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
@@ -20,7 +20,7 @@ from tidegate.sources.shared.files.types import castable, merged_schema, of_avro
 
 
 def shape(path: Path, form: FileFormat, nested=(), **options):
-    return shape_of(folder_of(str(path.parent)), path.name, form, options, frozenset(nested))
+    return shape_of(folder_of(str(path.parent)), path.name, form, options, dict.fromkeys(nested, JSON))
 
 
 def types(path: Path, form: FileFormat, nested=()) -> dict:
@@ -60,7 +60,62 @@ def test_what_is_nested_is_refused_unless_it_is_kept_as_json(tmp_path):
     with pytest.raises(SchemaRefused, match="'inner'") as caught:
         shape(tmp_path / "a.parquet", FileFormat.PARQUET)
     assert "json" in caught.value.hint
-    assert shape(tmp_path / "a.parquet", FileFormat.PARQUET, ["inner"]).nested == {"inner": "struct<a: int64>"}
+    assert shape(tmp_path / "a.parquet", FileFormat.PARQUET, ["inner"]).nested == {"inner": "struct<`a`: bigint>"}
+
+
+def test_parquet_of_types_that_no_table_has(tmp_path):
+    """They are read as what they are stored as; a duration only where that is stated."""
+    arrays = {
+        "at": pa.array([1], pa.timestamp("ns")),
+        "clock": pa.array([1], pa.time32("ms")),
+        "own": pa.array([b"0123456789abcdef"], pa.uuid()),
+        "half": pa.array([1.5], pa.float16()),
+        "doc": pa.array(["{}"], pa.json_()),
+        "pair": pa.array([[1, 2]], pa.list_(pa.int8(), 2)),
+        "nanos": pa.array([1], pa.time64("ns")),
+        "span": pa.array([1], pa.duration("ms")),
+        "inner": [{"a`b": 1, "l": [b"x"]}],
+    }
+    parquet.write_table(pa.table(arrays), tmp_path / "a.parquet")
+    stated = {"nanos": BIGINT, "span": BIGINT, "inner": JSON}
+    found = shape_of(folder_of(str(tmp_path)), "a.parquet", FileFormat.PARQUET, {}, stated)
+    assert dict(zip(found.names, found.types, strict=True)) == {
+        "at": TIMESTAMP,
+        "clock": TEXT,
+        "own": TEXT,
+        "half": REAL,
+        "doc": TEXT,
+        "pair": array(INT),
+        "nanos": BIGINT,
+        "span": BIGINT,
+        "inner": JSON,
+    }
+    assert {name: each.stored for name, each in found.encoded.items()} == {
+        "at": "bigint",
+        "clock": "int",
+        "own": "binary",
+        "half": "binary",
+    }
+    assert found.nested == {"inner": "struct<`a``b`: bigint, `l`: array<binary>>"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        (pa.duration("us"), "`source: {columns: {x: bigint}}` loads the number of its microseconds"),
+        (pa.decimal256(50, 2), "`source: {exclude: [x]}`"),
+        (pa.list_(pa.timestamp("ns")), "`source: {exclude: [x]}`"),
+        (pa.struct([("t", pa.time64("us"))]), "`source: {exclude: [x]}`"),
+        (pa.map_(pa.string(), pa.int8()), "`source: {columns: {x: json}}`"),
+    ],
+    ids=str,
+)
+def test_a_type_that_is_refused_has_a_way_out(tmp_path, kind, hint):
+    parquet.write_table(pa.table({"x": pa.array([None], kind)}), tmp_path / "a.parquet")
+    with pytest.raises(SchemaRefused, match=r"'x' of a\.parquet") as refused:
+        shape(tmp_path / "a.parquet", FileFormat.PARQUET)
+    assert hint in refused.value.hint
+    assert ("json" in refused.value.hint) is (hint.endswith("json}}`"))
 
 
 def test_orc_tells_its_types(tmp_path):
@@ -156,6 +211,15 @@ def test_a_contradiction_names_both_files_unless_a_type_is_stated():
     with pytest.raises(SchemaRefused, match=r"int in a\.parquet and string in b\.parquet"):
         merged_schema(shapes, {})
     assert merged_schema(shapes, {"id": TEXT}).columns[0].type == TEXT
+    assert castable(INT, TEXT)
+
+
+def test_of_numbers_that_no_type_holds_the_first_type_stays():
+    for types in ([BIGINT, DOUBLE], [DOUBLE, BIGINT], [decimal(9, 2), decimal(12, 4)], [BIGINT, decimal(9, 2), REAL]):
+        shapes = [(str(number), {"n": kind}) for number, kind in enumerate(types)]
+        assert merged_schema(shapes, {}).columns[0].type == types[0]
+    with pytest.raises(SchemaRefused):
+        merged_schema([("a", {"n": REAL}), ("b", {"n": decimal(9, 2)})], {})
 
 
 def test_a_stated_type_never_rounds():

@@ -42,8 +42,11 @@ class TextRules:
         date_format, timestamp_format, timestamp_ntz_format: Spark's datetime patterns; ISO 8601 without one.
         zone: of times without one in a column with time zone.
         base64: binary values are base64, as in JSON; else the text's own bytes.
+        true, false: the words of booleans, in small letters.
     """
 
+    true: tuple[str, ...] = TRUE
+    false: tuple[str, ...] = FALSE
     decimal: str = "."
     thousands: str = ""
     rounds: bool = False
@@ -53,12 +56,21 @@ class TextRules:
     zone: str = "UTC"
     base64: bool = False
 
+    @property
+    def showing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The words of which a column of booleans is inferred: no numbers, nor `t` and `f`, unless they are stated."""
+        true, false = (
+            tuple(word for word in words if not re.fullmatch(NUMBER, word) and (words != usual or len(word) > 1))
+            for words, usual in ((self.true, TRUE), (self.false, FALSE))
+        )
+        return true, false
+
 
 def exact(text: str, kind: Type, rules: TextRules) -> str:  # noqa: C901, PLR0911 - one answer a kind
     """The value of a text as the kind's stored type; NULL for NULL and for a text that does not fit exactly."""
     match kind.kind:
         case Kind.BOOLEAN:
-            return f"CASE WHEN lower({text}) IN {TRUE} THEN true WHEN lower({text}) IN {FALSE} THEN false END"
+            return _boolean(text, rules.true, rules.false)
         case Kind.INTEGER:
             return _integer(_plain(text, rules), kind)
         case Kind.DECIMAL:
@@ -94,7 +106,7 @@ def kind_of(text: str, rules: TextRules) -> str:
     instant = TextRules(timestamp_format=rules.timestamp_format, zone=rules.zone)
     zoned = _instant(text, instant) if rules.timestamp_format else _with_offset(text, MICROS)
     return (
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN lower({text}) IN ('true', 'false') THEN 'b' "
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {_boolean(text, *rules.showing)} IS NOT NULL THEN 'b' "
         f"WHEN {_like(number, PLAIN_WHOLE)} THEN CASE WHEN length({number}) <= {LONGEST_DOUBLE} THEN 'i' "
         f"WHEN try_cast({number} AS bigint) IS NOT NULL THEN 'j' "
         f"WHEN try_cast({number} AS decimal(38,0)) IS NOT NULL THEN 'l' ELSE 's' END "
@@ -114,7 +126,7 @@ def inferred(text: str, kind: Type, rules: TextRules) -> str:
     number, value = _plain(text, rules), exact(text, kind, rules)
     match kind.kind:
         case Kind.BOOLEAN:
-            return f"CASE lower({text}) WHEN 'true' THEN true WHEN 'false' THEN false END"
+            return _boolean(text, *rules.showing)
         case Kind.INTEGER | Kind.DECIMAL:
             return f"CASE WHEN {_like(number, PLAIN_WHOLE)} THEN try_cast({number} AS {kind.spark}) END"
         case Kind.FLOAT:
@@ -123,6 +135,13 @@ def inferred(text: str, kind: Type, rules: TextRules) -> str:
         case Kind.TIMESTAMPTZ if not rules.timestamp_format:
             return f"CASE WHEN {_like(text, f'{DAY}[T ][0-9:.]+{OFFSET}')} THEN {value} END"
     return value
+
+
+def _boolean(text: str, true: tuple[str, ...], false: tuple[str, ...]) -> str:
+    cases = [(words, word) for words, word in ((true, "true"), (false, "false")) if words]
+    listed = ((", ".join(map(Spark().string, words)), word) for words, word in cases)
+    made = " ".join(f"WHEN lower({text}) IN ({words}) THEN {word}" for words, word in listed)
+    return f"CASE {made} END" if made else "CAST(NULL AS boolean)"
 
 
 def _kept(number: str) -> str:

@@ -60,7 +60,7 @@ class FileLogOptions:
     path: str
     envelope: Envelope
     form: FileFormat | None = None
-    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    options: Mapping[str, str | int | float | bool | list[str]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     settle: timedelta = timedelta(0)
     follow_links: bool = False
@@ -325,7 +325,7 @@ class FileLog(OpenLog):
         found = [(BEFORE, before)]
         if self._options.format is FileFormat.JSON:
             if not types:
-                uris = [self._reader().uri(path) for path in paths]
+                uris = self._reader().uris(paths)
                 found.append((self.label, json_lines.inferred_types(self._spark.session(), uris)))
         else:
             shapes = {path: self._shape(path) for path in paths}
@@ -338,7 +338,7 @@ class FileLog(OpenLog):
     def _shape(self, path: str) -> Shape:
         if path not in self._shapes:
             options = texts_of(self._options.options)
-            self._shapes[path] = shape_of(self._place.store, path, self._options.format, options, frozenset())
+            self._shapes[path] = shape_of(self._place.store, path, self._options.format, options, {})
         return self._shapes[path]
 
     def _reader(self) -> Reader:
@@ -349,7 +349,7 @@ class FileLog(OpenLog):
         return [each.path for each in self._listed[0] if any(_within(part, each.path) for part in parts)]
 
     def _lines(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
-        return json_lines.lines(session, [self._reader().uri(path) for path in paths])
+        return json_lines.lines(session, self._reader().uris(paths))
 
     def _rows(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
         columns = self._columns

@@ -23,7 +23,9 @@ CORRUPT = "__tidegate_corrupt"
 
 def lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
     """Every line that is not blank as a message without a key, see `MessageEnvelope.events`."""
-    found = uncached(session).format("text").load(list(uris)) if uris else session.createDataFrame([], "value string")
+    found = (
+        uncached(session, uris).format("text").load(list(uris)) if uris else session.createDataFrame([], "value string")
+    )
     file = "_metadata.file_path" if uris else "''"
     path = f"url_decode(replace({file}, '+', '%2B'))"
     return found.where("startswith(value, '{') OR trim(value) <> ''").selectExpr(
@@ -39,7 +41,7 @@ def inferred_types(session: SparkSession, uris: Sequence[str]) -> dict[str, Type
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     if not uris:
         return {}
-    frame = uncached(session).format("json").options(**options).load(list(uris))
+    frame = uncached(session, uris).format("json").options(**options).load(list(uris))
     found = {}
     for name, kind in frame.dtypes:
         if name != CORRUPT:

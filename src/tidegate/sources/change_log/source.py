@@ -88,7 +88,7 @@ class ChangeLog(Source[LogProbe]):
     connector: ConnectorOptions | None = None
     envelope: Envelope | None = field(default=None, metadata={"plugin": "envelopes"})
     format: FileFormat | None = None
-    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    options: Mapping[str, str | int | float | bool | list[str]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     settle: timedelta = timedelta(0)
     follow_links: bool = False

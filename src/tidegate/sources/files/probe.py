@@ -6,11 +6,12 @@ Listing never starts Spark, and only listed files are read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
@@ -22,7 +23,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import LOADED, File, Listing, Manifest
 from tidegate.core.plan import Prune
 from tidegate.core.ports.capabilities import ListedFiles
-from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
+from tidegate.core.schema import TEXT, Column, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.spark import Spark
@@ -53,6 +54,7 @@ class FilesProbe(FrameProbe, ListedFiles):
         types: that the user states, by column.
         selection: the columns that are read.
         settle: how long a file must have been left alone.
+        copies: see `Reader`.
     """
 
     def __init__(  # noqa: PLR0913 - what a source of files is made of
@@ -66,6 +68,7 @@ class FilesProbe(FrameProbe, ListedFiles):
         selection: ColumnSelection,
         carrier: str | None,
         settle: timedelta,
+        copies: Callable[[], Path] | None = None,
     ) -> None:
         super().__init__(
             Frame(
@@ -84,6 +87,7 @@ class FilesProbe(FrameProbe, ListedFiles):
         self._selection = selection
         self._carrier = carrier
         self._settle = settle
+        self._copies = copies
         self._listing: Listing | None = None
         self._known: Manifest | None = None
         self._chosen: Mapping[str, int] | None = None
@@ -240,6 +244,7 @@ class FilesProbe(FrameProbe, ListedFiles):
             partitions=self._foldered,
             selection=self._selection,
             stated=self._stated,
+            copies=self._copies,
         )
 
     @property
@@ -290,9 +295,8 @@ class FilesProbe(FrameProbe, ListedFiles):
     def _shape(self, path: str) -> Shape:
         with self._looking:
             if path not in self._shapes:
-                nested = frozenset(name for name, kind in self._types.items() if kind.kind is Kind.JSON)
-                takes = self._selection.takes
-                self._shapes[path] = shape_of(self._place.store, path, self._form, self._options, nested, takes=takes)
+                takes, stated = self._selection.takes, self._types
+                self._shapes[path] = shape_of(self._place.store, path, self._form, self._options, stated, takes=takes)
             return self._shapes[path]
 
     @cached_property

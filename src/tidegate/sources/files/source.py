@@ -6,9 +6,10 @@ Chosen by `source: {path: …}`. Reads only listed files, and a row that does no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
@@ -27,7 +28,7 @@ from tidegate.sources.shared.files.shape import SUFFIXES, FileFormat, format_of
 from tidegate.sources.shared.files.store import check_path, on_s3, place
 from tidegate.sources.shared.files.types import stated
 from tidegate.sources.shared.frame_probe import LazySpark, reading
-from tidegate.spark import jars
+from tidegate.spark import jars, temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +57,7 @@ class Files(Source[FilesProbe]):
 
     path: str
     format: FileFormat | None = None
-    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    options: Mapping[str, str | int | float | bool | list[str]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
@@ -121,7 +122,7 @@ class Files(Source[FilesProbe]):
         """Opens the folder without Spark; what only Spark can tell starts one."""
         if self.form is None:
             raise InternalError("files without a format")
-        spark = LazySpark(sparks)
+        spark, folders = LazySpark(sparks), ExitStack()
         where = place(self.path, follow_links=self.follow_links)
         probe = FilesProbe(
             where,
@@ -132,6 +133,7 @@ class Files(Source[FilesProbe]):
             selection=self.selection,
             carrier=self.file_name,
             settle=self.settle,
+            copies=cache(lambda: folders.enter_context(temporary.folder())),
         )
         try:
             probe.bound = bound
@@ -142,6 +144,7 @@ class Files(Source[FilesProbe]):
                 raise
             raise found from error
         finally:
+            folders.close()
             spark.close()
 
     def read(self, session: SparkSession, probe: FilesProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:

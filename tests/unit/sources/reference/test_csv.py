@@ -50,6 +50,26 @@ def test_csv_is_what_rfc_4180_says(tmp_path, content, rows):
         (b"id,v\n1,'a,''b'\n", {"quote": "'"}, [("1", "a,'b")]),
         (b'id,v\n1,"a\n2,b\n', {"quote": ""}, [("1", '"a'), ("2", "b")]),
         (b'id,v\n1,NA\n2,"NA"\n3,\n4,""\n', {"nullValue": "NA"}, [("1", None), ("2", None), ("3", None), ("4", "")]),
+        (
+            b'id,v\n1,NULL\n2,n/a\n3,""\n4,x\n',
+            {"null_values": '["", "NULL", "n/a"]'},
+            [("1", None), ("2", None), ("3", None), ("4", "x")],
+        ),
+        (b"sep=;\r\nid;v\r\n1;a,b\r\n", {}, [("1", "a,b")]),
+        ("sep=\t\r\nid\tv\r\n1\té\r\n".encode("utf-16"), {"encoding": "UTF-16"}, [("1", "é")]),
+        ("\ufeffid,v\n1,é\n".encode("utf-16-le"), {"encoding": "UTF-16LE"}, [("1", "é")]),
+        (
+            "id|v\n1|ポ表\n".encode("shift_jis"),
+            {"encoding": "Shift_JIS", "sep": "|"},
+            [("1", "ポ表")],
+        ),
+        (
+            b'by,"us\n\nid,v\n1,a\n2,"b\nc"\nrows,2\nend',
+            {"skip_rows": "2", "skip_footer": "2"},
+            [("1", "a"), ("2", "b\nc")],
+        ),
+        (b"x\rid,v\r1,a\r", {"skip_rows": "1"}, [("1", "a")]),
+        (b"id,v\n1,a\nsum,1\n", {"skip_footer": "1", "comment": "#"}, [("1", "a")]),
     ],
 )
 def test_csv_by_another_convention(tmp_path, content, options, rows):

@@ -33,6 +33,7 @@ from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat
 from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.reference.patterns import parser
+from tidegate.sources.shared.reference.values import TextRules, of_arrow
 from unit.sources.reference.files import answers, of, one
 
 TYPES = {
@@ -265,3 +266,35 @@ def test_maps_of_avro_have_an_order(tmp_path):
     assert answers(tmp_path, "a.avro", schema=schema, form="avro").fingerprint(Everything()) == of(
         ('{"Z":5,"id":2,"name":1,"zip":3,"é":4}', '{"m":[{"a":null,"b":{"c":2,"d":1}},{}]}'), ("{}", None)
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        (pa.array([2.0, -(2.0**63), None]), BIGINT, [2, -(2**63), None]),
+        (pa.array([2.5]), BIGINT, None),
+        (pa.array([2.0**63]), BIGINT, None),
+        (pa.array([float("nan")]), BIGINT, None),
+        (pa.array([12.34, 0.1]), decimal(9, 2), [Decimal("12.34"), Decimal("0.10")]),
+        (pa.array([12.345]), decimal(9, 2), None),
+        (pa.array([1e15]), decimal(38, 2), None),
+        (pa.array([float("inf")]), decimal(38, 2), None),
+        (pa.array([2**53, 2**60]), DOUBLE, [2.0**53, 2.0**60]),
+        (pa.array([2**53 + 1]), DOUBLE, None),
+        (pa.array([Decimal("0.10")]), DOUBLE, [0.1]),
+        (pa.array([Decimal("1.00")]), BIGINT, [1]),
+        (pa.array([Decimal("1.50")]), BIGINT, None),
+        (pa.array([Decimal("1.5000")], pa.decimal128(12, 4)), decimal(9, 2), [Decimal("1.50")]),
+        (pa.array([1_000_000], pa.time64("ns")), TEXT, ["00:00:00.001000"]),
+        (pa.array([1_001], pa.time64("ns")), TEXT, None),
+        (pa.array([1_001], pa.timestamp("ns")), TIMESTAMP, None),
+        (pa.array([7], pa.duration("s")), BIGINT, [7]),
+    ],
+)
+def test_values_of_other_types_are_the_same_or_refused(values, kind, wanted):
+    """As Spark reads them, see `types.exactly`."""
+    if wanted is not None:
+        assert of_arrow(values, kind, TextRules()).to_pylist() == wanted
+        return
+    with pytest.raises((ValueError, ArithmeticError)):
+        of_arrow(values, kind, TextRules())

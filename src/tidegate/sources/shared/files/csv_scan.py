@@ -12,12 +12,15 @@ import csv
 import io
 import re
 import sys
+import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import IO
 
 from tidegate.errors import FileUnreadable
-from tidegate.sources.shared.files.options import CsvDialect
+from tidegate.sources.shared.files.options import UNICODE, CsvDialect, single_byte
 
 PIECE = 1 << 20
 TAIL = 256
@@ -41,10 +44,68 @@ class Rows:
     Args:
         end: what ends a row.
         broken: a row can be several lines, because a value holds a line break or a line holds nothing but blanks.
+        bare: Spark reads a copy, because it knows neither lines that are no rows nor the encoding, see `bare`; or holds
+            all of a large array, see `json_scan`.
+        separator: the one that a copied file itself tells.
     """
 
     end: str = "\n"
     broken: bool = False
+    bare: bool = False
+    separator: str = ""
+
+
+SEPARATOR = re.compile(r'("?)sep=([^"\r\n])\1[,;\t]*(?:\r\n|\n|\r|$)')
+"""The first line by which Excel is told the separator."""
+
+
+@contextmanager
+def bare(content: IO[bytes], path: str, dialect: CsvDialect) -> Iterator[tuple[IO[bytes], CsvDialect]]:
+    """An unpacked file without the lines that are no rows, and how its rows are written; `above` lines are left out.
+
+    What Spark cannot leave out or decode is written to a temporary file, in UTF-8.
+
+    Raises:
+        FileUnreadable: it has fewer lines than are to be left out, or bytes that are not in the encoding.
+    """
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    head = content.read(TAIL)
+    content.seek(0)
+    named = SEPARATOR.match(codecs.getincrementaldecoder(encoding)("replace").decode(head))
+    odd = dialect.encoding not in UNICODE and not single_byte(dialect.encoding)
+    if not head or not (named or odd or dialect.above or dialect.below):
+        yield content, dialect
+        return
+    if not head.startswith(MARKS.get(dialect.encoding, (b"",))):
+        raise _unmarked(path, dialect)
+    above = dialect.above + (named is not None)
+    with tempfile.TemporaryFile() as made:
+        _write_rows(content, made, path, replace(dialect, encoding=encoding, above=above))
+        made.seek(0)
+        separator = named[2] if named else dialect.separator
+        yield made, replace(dialect, encoding="utf-8", separator=separator, above=above, below=0)
+
+
+def _write_rows(content: IO[bytes], made: IO[bytes], path: str, dialect: CsvDialect) -> None:
+    lines = io.TextIOWrapper(content, dialect.encoding, newline="")
+    last: deque[str] = deque()
+    seen = 0
+    try:
+        for line in lines:
+            seen += 1
+            if seen <= dialect.above:
+                continue
+            last.append(line.lstrip("\ufeff") if seen == 1 else line)
+            if len(last) > dialect.below:
+                made.write(last.popleft().encode())
+    except UnicodeDecodeError as error:
+        raise _not_text(path, seen + 1, f"a byte that is not {dialect.encoding}") from error
+    finally:
+        lines.detach()
+    if seen < dialect.above + dialect.below:
+        raise FileUnreadable(
+            f"{path} has fewer lines than `skip_rows` and `skip_footer` leave out", hint="Correct them.", file=path
+        )
 
 
 def rows_of(content: IO[bytes], path: str, dialect: CsvDialect, columns: int) -> Rows:
@@ -132,16 +193,12 @@ def _pieces(content: IO[bytes], path: str, dialect: CsvDialect) -> Iterator[byte
     decoder = codecs.getincrementaldecoder(dialect.encoding)()
     whole = ("\r", dialect.escape) if dialect.escape != dialect.quote else ("\r",)
     ends = tuple(each.encode() for each in whole if each)
-    lines, first = 0, True
+    lines, first = dialect.above, True
     while piece := content.read(PIECE if dialect.bytewise else -1):
         while dialect.bytewise and piece.endswith(ends) and (more := content.read(1)):
             piece += more
         if first and not piece.startswith(MARKS.get(dialect.encoding, (b"",))):
-            raise FileUnreadable(
-                f"{path} does not begin with a byte order mark, which {dialect.encoding} needs",
-                hint=f"Set the byte order: `options: {{encoding: {dialect.encoding.upper()}LE}}`.",
-                file=path,
-            )
+            raise _unmarked(path, dialect)
         try:
             text = decoder.decode(piece)
         except UnicodeDecodeError as error:
@@ -157,6 +214,14 @@ def _pieces(content: IO[bytes], path: str, dialect: CsvDialect) -> Iterator[byte
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _not_text(path, lines + 1, f"a byte that is not {dialect.encoding}") from error
+
+
+def _unmarked(path: str, dialect: CsvDialect) -> FileUnreadable:
+    return FileUnreadable(
+        f"{path} does not begin with a byte order mark, which {dialect.encoding} needs",
+        hint=f"Set the byte order: `options: {{encoding: {dialect.encoding.upper()}LE}}`.",
+        file=path,
+    )
 
 
 def _not_text(path: str, line: int, what: str) -> FileUnreadable:
@@ -180,7 +245,7 @@ def records(
     content.seek(0)
     encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
     text = io.TextIOWrapper(content, encoding, newline="")
-    lines = _Lines(text, dialect.comment)
+    lines = _Lines(text, dialect.comment, dialect.above)
     try:
         for row in csv.reader(lines, strict=strict, **dialect.of_python):
             yield lines.began, row
@@ -202,9 +267,9 @@ class _Lines:
         end: what ends the last line.
     """
 
-    def __init__(self, text: Iterable[str], comment: str) -> None:
-        self.between, self.began, self.end = True, 1, ""
-        self._lines = enumerate(text, 1)
+    def __init__(self, text: Iterable[str], comment: str, above: int) -> None:
+        self.between, self.began, self.end = True, above + 1, ""
+        self._lines = enumerate(text, above + 1)
         self._comment = comment
 
     def __iter__(self) -> Iterator[str]:
@@ -245,7 +310,7 @@ def _other_end(content: IO[bytes], dialect: CsvDialect) -> int:
     content.seek(0)
     text = content.read().decode(dialect.encoding, "replace")
     quote = re.escape(dialect.quote or "\0")
-    line, first = 1, None
+    line, first = dialect.above + 1, None
     for found in re.finditer(f"{quote}[^{quote}]*{quote}|\r\n|\n|\r", text):
         if found[0][0] in "\r\n":
             first = first or found[0]

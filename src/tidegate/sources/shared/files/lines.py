@@ -11,8 +11,8 @@ from typing import IO
 
 from tidegate.core.schema import Schema
 from tidegate.errors import FileUnreadable
-from tidegate.sources.shared.files.csv_scan import records
-from tidegate.sources.shared.files.options import csv_of, rules_of
+from tidegate.sources.shared.files.csv_scan import bare, records
+from tidegate.sources.shared.files.options import CsvDialect, csv_of, rules_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, unpacked
 from tidegate.sources.shared.files.values import document, fits, infers, shows
@@ -42,7 +42,11 @@ def _faults(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tupl
 
 
 def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
-    dialect = csv_of(reader.options)
+    with bare(content, "", csv_of(reader.options)) as (text, dialect):
+        yield from _of_rows(text, dialect, reader, schema)
+
+
+def _of_rows(content: IO[bytes], dialect: CsvDialect, reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
     outside = {reader.carrier, *reader.partitions}
     names = [name for name in schema.names if name not in outside]
     headed = dialect.header
@@ -58,7 +62,7 @@ def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tupl
         for name, text in zip(names, row, strict=True):
             trimmed = text.lstrip(BLANKS) if dialect.trims[0] else text
             trimmed = trimmed.rstrip(BLANKS) if dialect.trims[1] else trimmed
-            if trimmed not in ("", dialect.null) and _unfit(name, trimmed, reader, schema):
+            if trimmed not in ("", *dialect.nulls) and _unfit(name, trimmed, reader, schema):
                 yield line, name, _value(name, reader, schema)
 
 

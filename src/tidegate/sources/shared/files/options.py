@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
-from tidegate.dialects.spark.exact_text import TextRules
+from tidegate.dialects.spark.exact_text import FALSE, TRUE, TextRules
 from tidegate.errors import ConfigError
 
 UNICODE = {"utf-8": "UTF-8", "utf-16": "UTF-16", "utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE"} | {
@@ -25,12 +26,14 @@ UNICODE = {"utf-8": "UTF-8", "utf-16": "UTF-16", "utf-16-le": "UTF-16LE", "utf-1
 }
 """Python's names of the encodings that Spark decodes, and Spark's."""
 VALUES = ("round", "dateformat", "timestampformat", "timestampntzformat", "timezone")
+LINES = ("skip_rows", "skip_footer")
+WORDS = ("null_values", "true_values", "false_values")
 CSV, JSON = "csv", "json"
 KNOWN: Mapping[str, frozenset[str]] = {
     CSV: frozenset(
         {"sep", "delimiter", "quote", "escape", "encoding", "charset", "header", "comment", "nullvalue", "multiline"}
         | {"ignoreleadingwhitespace", "ignoretrailingwhitespace", "maxcolumns", "maxcharspercolumn"}
-        | {"decimal", "thousands", *VALUES}
+        | {"decimal", "thousands", *VALUES, *LINES, *WORDS}
     ),
     JSON: frozenset({"multiline", "encoding", "charset", *VALUES}),
 }
@@ -49,22 +52,25 @@ class CsvDialect:
         quote: one character; empty where no value is in quotes.
         escape: what stands before a quote inside of quotes: the quote itself, or another character.
         encoding: as Python calls it.
-        null: a text that is NULL, quoted or not; None for none.
+        nulls: the texts that are NULL, quoted or not.
         header: the first row holds the names.
         comment: the first character of lines that are left out.
         multiline: a value may hold line breaks; None where the file itself tells.
         trims: whether spaces before and after a value are left out.
+        above, below: lines before the first row, or the header, and after the last row, that are no rows.
     """
 
     separator: str = ","
     quote: str = '"'
     escape: str = '"'
     encoding: str = "utf-8"
-    null: str | None = None
+    nulls: tuple[str, ...] = ()
     header: bool = True
     comment: str = ""
     multiline: bool | None = None
     trims: tuple[bool, bool] = (False, False)
+    above: int = 0
+    below: int = 0
 
     @property
     def of_python(self) -> dict[str, Any]:
@@ -90,7 +96,9 @@ def checked(form: str, options: Mapping[str, str]) -> None:
         if unknown := [name for name in options if name.lower() in KNOWN[CSV] - {ROUND}]:
             raise ConfigError(f"options: {unknown[0]} does not apply to {form}", hint="Remove it.")
         return
-    for name in options:
+    for name, value in options.items():
+        if value.startswith("[") and name.lower() not in WORDS and _list(value) is not None:
+            raise ConfigError(f"options: {name} takes one value, not a list")
         if name.lower() not in KNOWN[form]:
             raise ConfigError(
                 f"options: {name} is not an option of {form}", hint=f"Known options: {', '.join(sorted(KNOWN[form]))}."
@@ -101,9 +109,16 @@ def checked(form: str, options: Mapping[str, str]) -> None:
         raise ConfigError("options: encoding: JSON must be UTF-8", hint="Convert the files: `iconv -t UTF-8`.")
 
 
-def texts_of(options: Mapping[str, str | int | float | bool]) -> dict[str, str]:
-    """As Spark takes them: texts, and the words of booleans in small letters."""
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+def texts_of(options: Mapping[str, str | int | float | bool | list[str]]) -> dict[str, str]:
+    """As Spark takes them: texts, and the words of booleans in small letters; lists as JSON."""
+    return {
+        name: str(value).lower()
+        if isinstance(value, bool)
+        else json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list)
+        else str(value)
+        for name, value in options.items()
+    }
 
 
 def rules_of(form: str, options: Mapping[str, str]) -> TextRules:
@@ -117,7 +132,13 @@ def rules_of(form: str, options: Mapping[str, str]) -> TextRules:
         raise ConfigError(
             f"options: timeZone {zone!r} is not a time zone", hint="Use `Europe/Berlin`, `+02:00` or `UTC`."
         )
+    true, false = (_words(given, name) or words for name, words in (("true_values", TRUE), ("false_values", FALSE)))
+    true, false = (tuple(word.lower() for word in words) for words in (true, false))
+    if both := sorted({*true} & {*false}):
+        raise ConfigError(f"options: {both[0]!r} is one of both `true_values` and `false_values`")
     return TextRules(
+        true=true,
+        false=false,
         decimal=decimal,
         thousands=thousands,
         rounds=_flag(ROUND, given.get(ROUND, "false")),
@@ -139,7 +160,7 @@ def csv_of(options: Mapping[str, str]) -> CsvDialect:
         quote=quote,
         escape=_character("escape", given.get("escape", quote)),
         encoding=_encoding(given.get("encoding") or given.get("charset") or "utf-8"),
-        null=given.get("nullvalue"),
+        nulls=(*((given["nullvalue"],) if "nullvalue" in given else ()), *_words(given, "null_values")),
         header=_flag("header", given.get("header", "true")),
         comment=_character("comment", given.get("comment", "")),
         multiline=_flag("multiLine", given["multiline"]) if "multiline" in given else None,
@@ -147,6 +168,8 @@ def csv_of(options: Mapping[str, str]) -> CsvDialect:
             _flag("ignoreLeadingWhiteSpace", given.get("ignoreleadingwhitespace", "false")),
             _flag("ignoreTrailingWhiteSpace", given.get("ignoretrailingwhitespace", "false")),
         ),
+        above=_count("skip_rows", given.get("skip_rows", "0")),
+        below=_count("skip_footer", given.get("skip_footer", "0")),
     )
 
 
@@ -161,6 +184,28 @@ def _flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
+def _count(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ConfigError(f"options: {name} must be a number of lines, not {text!r}")
+    return int(text)
+
+
+def _words(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = given.get(name)
+    if text is None:
+        return ()
+    listed = _list(text)
+    return (text,) if listed is None else tuple(listed)
+
+
+def _list(text: str) -> list[str] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, list) else None
+
+
 def _character(name: str, text: str) -> str:
     text = text.removeprefix("\\") if len(text) == 2 else text
     if len(text) > 1 or text in ("\n", "\r", "\0"):
@@ -169,20 +214,27 @@ def _character(name: str, text: str) -> str:
 
 
 def _encoding(text: str) -> str:
-    name = text
     try:
         name = codecs.lookup(text).name
-        ascii_first = bytes(range(128)).decode(name) == bytes(range(128)).decode("ascii")
-        single = ascii_first and len(bytes(range(256)).decode(name, "replace")) == 256
+        plain = name in UNICODE or 'a,"\r\n;'.encode(name) == b'a,"\r\n;'
     except (LookupError, UnicodeError):
-        single = False
+        name, plain = text, False
     name = "utf-8" if name == "utf-8-sig" else name
-    if name not in UNICODE and not single:
+    if not plain:
         raise ConfigError(
             f"options: encoding {text!r} is not known",
-            hint="Use UTF-8, UTF-16, UTF-32 or a single-byte encoding such as windows-1252.",
+            hint="Use UTF-8, UTF-16, UTF-32, windows-1252, Shift_JIS or another one that begins with ASCII.",
         )
     return name
+
+
+def single_byte(name: str) -> bool:
+    """Whether every byte of an encoding is one character, the first 128 those of ASCII."""
+    try:
+        first = bytes(range(128)).decode(name) == bytes(range(128)).decode("ascii")
+        return first and len(bytes(range(256)).decode(name, "replace")) == 256
+    except UnicodeError:
+        return False
 
 
 def decoding(name: str) -> tuple[str, str, str]:

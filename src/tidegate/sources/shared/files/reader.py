@@ -6,20 +6,35 @@ Spark never chooses the files, infers types while reading, or turns a value that
 from __future__ import annotations
 
 import re
+import shutil
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.dialects.spark import Spark, json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact, inferred, kind_of
 from tidegate.dialects.spark.json_text import nested
-from tidegate.errors import SchemaRefused
+from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.sources.shared import hints
+from tidegate.sources.shared.files.csv_scan import bare
+from tidegate.sources.shared.files.json_scan import objects
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
-from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
-from tidegate.sources.shared.files.types import GUESSED, UNQUOTED, castable, guessed, of_spark
+from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, unpacked
+from tidegate.sources.shared.files.types import (
+    GUESSED,
+    UNQUOTED,
+    Encoding,
+    by_value,
+    castable,
+    exactly,
+    guessed,
+    of_spark,
+)
 from tidegate.spark.caching import uncached
 from tidegate.spark.file_failures import UNFIT, unfit
 from tidegate.storage import Store
@@ -50,6 +65,8 @@ OWN = frozenset(name.lower() for name in STRICT) | {
     "columnnameofcorruptrecord",
 }
 """Options of Spark's readers that this file decides."""
+COPY = ".rows"
+"""Ends the name of a copy, so that no other suffix does, by which Spark would unpack it."""
 LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
 NO_CODE = "%(?![0-9A-Fa-f]{2})"
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -69,6 +86,7 @@ class Reader:
         selection: the columns of which types are told.
         stated: the columns whose types somebody has stated; the others take only values of which their type would be
             inferred. None for all of them.
+        copies: the folder for copies of files that Spark cannot read as they are, or holds as one value; None for none.
     """
 
     store: Store
@@ -78,6 +96,7 @@ class Reader:
     partitions: tuple[str, ...] = ()
     selection: ColumnSelection = field(default_factory=ColumnSelection)
     stated: frozenset[str] | None = None
+    copies: Callable[[], Path] | None = None
 
     def rows(self, session: SparkSession, shapes: Mapping[str, Shape], schema: Schema) -> DataFrame:
         """The rows of exactly these files, columns of `schema` in order with its stored types; NULL where one lacks it.
@@ -105,37 +124,43 @@ class Reader:
         return [(paths[0], guess(session, shape, paths)) for shape, paths in _files_by_shape(shapes).items()]
 
     def _inferred_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
-        multiline = str(shape.listed or self._whole).lower()
+        copied = shape.rows.bare and self.copies is not None
+        multiline = str(not copied and (shape.listed or self._whole)).lower()
         options = {**STRICT, "inferSchema": "true", "multiLine": multiline}
-        frame = uncached(session).format("json").options(**options).load(self._uris(paths))
+        uris = self.uris(paths, copied=copied)
+        frame = uncached(session, uris).format("json").options(**options).load(uris)
         return {name: _wide(of_spark(kind) or Type(kind=Kind.JSON)) for name, kind in frame.dtypes}
 
     def _inferred_from_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
-        frame = self._frame(session, shape)
+        frame = self._frame(session, shape, paths)
         if shape.names:  # a header is a name as it stands there; Spark numbers names that differ only by case
             frame = frame.schema(", ".join(f"{Spark().quote(f'_c{n}')} string" for n, _ in enumerate(shape.names)))
-        rows = frame.load(self._uris(paths))
+        rows = frame.load(self.uris(paths, copied=shape.rows.bare))
         names = shape.names or tuple(rows.columns)
         taken = {n: name for n, name in enumerate(names) if self.selection.takes(name)}
-        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'))} AS t{n}" for n in taken))
+        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'), shape)} AS t{n}" for n in taken))
         (found,) = texts.selectExpr(*(f"collect_set({kind_of(f't{n}', self.rules)}) AS k{n}" for n in taken)).collect()
         return dict(zip(taken.values(), map(guessed, found), strict=True))
 
     def _group(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
         spark = Spark()
         inside = self._inside(shape, schema)
-        reader = self._frame(session, shape)
-        if not shape.nested:  # what is nested has no type of ours: the files themselves tell it
-            named = inside or {NONE: TEXT}  # rows are read although none of their columns is
-            reader = reader.schema(", ".join(f"{spark.quote(name)} {kind.spark}" for name, kind in named.items()))
-        frame: DataFrame = reader.load(self._uris(paths))
+        reader = self._frame(session, shape, paths)
+        if all(shape.nested.values()):  # of what is nested in others than Parquet the files themselves tell the type
+            named = {name: kind.spark for name, kind in inside.items()} | dict(shape.nested)
+            named |= {name: encoding.stored for name, encoding in shape.encoded.items()}
+            named = named or {NONE: TEXT.spark}  # rows are read although none of their columns is
+            reader = reader.schema(", ".join(f"{spark.quote(name)} {kind}" for name, kind in named.items()))
+        frame: DataFrame = reader.load(self.uris(paths, copied=shape.rows.bare))
         if self.form is FileFormat.ORC:
             self._orc(session, shape, paths)
         texts = {name: spark.quote(name) for name in inside}
         if self.form not in TYPED:
-            texts = {name: self._text(sql) for name, sql in texts.items()}
+            texts = {name: self._text(sql, shape) for name, sql in texts.items()}
         expressions = []
         for column, sql in self._places(schema):
+            if column.name in shape.encoded:
+                sql = self._decoded(sql, shape.encoded[column.name], column)  # noqa: PLW2901 - what it stands for
             if column.name not in inside or self.form not in TYPED or inside[column.name] == TEXT:
                 value = self._value(sql, column, inside)
                 value = value if self.form in TYPED else _here(value)
@@ -143,16 +168,18 @@ class Reader:
                 kind = frame.schema[column.name].dataType.jsonValue()
                 value = nested(sql, kind, ordered=self.form is FileFormat.AVRO)
             else:
-                value = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
+                value = self._cast(sql, inside[column.name], column)
             expressions.append(f"{value} AS {spark.quote(column.name)}")
-        return self._laid_out(frame, texts, self._path(), schema).selectExpr(*expressions)
+        return self._laid_out(frame, texts, self._path(copied=shape.rows.bare), schema).selectExpr(*expressions)
 
     def _documents(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
         """The rows of files of JSON."""
         spark = Spark()
-        listed = shape.listed or self._whole
-        lines = uncached(session).format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
-        lines = lines.selectExpr("value AS text", f"{self._path()} AS path")
+        copied = shape.rows.bare and self.copies is not None
+        listed = not copied and (shape.listed or self._whole)
+        uris = self.uris(paths, copied=copied)
+        lines = uncached(session, uris).format("text").option("wholetext", str(listed).lower()).load(uris)
+        lines = lines.selectExpr("value AS text", f"{self._path(copied=copied)} AS path")
         rows = json_rows.read(lines, listed=listed, quotes=any(map(self.infers, schema)))
         rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
         texts = {column.name: self._of_document(column) for column in schema if column.name != self.carrier}
@@ -205,6 +232,30 @@ class Reader:
         failed = f"CAST(raise_error({message}) AS {kind})"
         return f"CASE WHEN {text} IS NULL THEN CAST(NULL AS {kind}) ELSE coalesce({value}, {failed}) END"
 
+    def _decoded(self, stored: str, encoding: Encoding, column: Column) -> str:
+        """The value of what Spark reads of a column that it has no type for."""
+        if self.rules.rounds:
+            return encoding.cut.format(stored)
+        value = encoding.value.format(stored)
+        if encoding.value == encoding.cut:
+            return value
+        what = "time" if encoding.kind == TEXT else _named(encoding.kind)
+        reason = f"{what}: it has digits beyond microseconds"
+        return _or_fails(stored, value, encoding.kind, column, reason, hint=hints.of_nanoseconds(column.name))
+
+    def _cast(self, sql: str, kind: Type, column: Column) -> str:
+        if castable(kind, column.type) or (self.rules.rounds and kind.kind is column.type.kind is Kind.DECIMAL):
+            return sql if kind.spark == column.type.spark else f"CAST({sql} AS {column.type.spark})"
+        if by_value(kind, column.type):
+            hint = hints.of_number(column.name, (kind, column.type))
+            reason = f"{column.type}, the column's type; in the file it is {kind}"
+            return _or_fails(sql, exactly(sql, kind, column.type), column.type, column, reason, hint=hint)
+        raise SchemaRefused(
+            f"column {column.name!r} is {kind} in the files, and some of its values are not valid {column.type}",
+            hint="Correct `source: {columns: …}` in tidegate.yaml.",
+            column=column.name,
+        )
+
     def infers(self, column: Column) -> bool:
         """Whether values of other loads or files alone say which type the column has."""
         if self.stated is None or column.name in self.stated:
@@ -213,12 +264,12 @@ class Reader:
             return (column.type.element or column.type).kind in UNQUOTED
         return column.type in GUESSED
 
-    def _text(self, sql: str) -> str:
-        """The text of a value of CSV as the file has it; NULL for the text that stands for it."""
-        string, null = Spark().string, self.dialect.null
-        _, was, now = decoding(self.dialect.encoding)
+    def _text(self, sql: str, shape: Shape) -> str:
+        """The text of a value of CSV as the file has it; NULL for a text that stands for it."""
+        string, nulls = Spark().string, ", ".join(map(Spark().string, self.dialect.nulls))
+        _, was, now = ("", "", "") if shape.rows.bare else decoding(self.dialect.encoding)
         text = f"translate({sql}, {string(was)}, {string(now)})" if was else sql
-        return text if null is None else f"nullif({text}, {string(null)})"
+        return f"if({text} IN ({nulls}), NULL, {text})" if nulls else text
 
     def _inside(self, shape: Shape, schema: Schema) -> dict[str, Type]:
         """The columns that these files hold, in their order, with the types by which they are read."""
@@ -229,16 +280,16 @@ class Reader:
         # A column that the load leaves out stands in its place all the same.
         return dict.fromkeys(names, TEXT)
 
-    def _frame(self, session: SparkSession, shape: Shape) -> Any:
-        reader = uncached(session).format(self.form)
+    def _frame(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> Any:
+        reader = uncached(session, self.uris(paths)).format(self.form)
         if self.form is not FileFormat.CSV:
             given = {name: value for name, value in self.options.items() if name.lower() != ROUND}
             return reader.options(**given, **STRICT)
         dialect = self.dialect
-        encoding, _, _ = decoding(dialect.encoding)
+        encoding, _, _ = decoding("utf-8" if shape.rows.bare else dialect.encoding)
         written = {
             "header": str(dialect.header).lower(),
-            "sep": dialect.separator,
+            "sep": shape.rows.separator or dialect.separator,
             "quote": dialect.quote,
             "escape": dialect.escape,
             "encoding": encoding,
@@ -271,26 +322,50 @@ class Reader:
         times = [name for name, kind in at.items() if kind == TIMESTAMPTZ]
         if not times or self.rules.rounds:
             return
-        texts = self._frame(session, shape).schema(", ".join(f"{spark.quote(name)} string" for name in times))
+        texts = self._frame(session, shape, paths).schema(", ".join(f"{spark.quote(name)} string" for name in times))
         more = r"[.][0-9]{6}[0-9]*[1-9]"
         first = " ".join(f"WHEN {spark.quote(name)} RLIKE '{more}' THEN {spark.string(name)}" for name in times)
-        found = texts.load(self._uris(paths)).selectExpr(f"{self._path()} AS path", f"CASE {first} END AS name")
+        found = texts.load(self.uris(paths)).selectExpr(f"{self._path()} AS path", f"CASE {first} END AS name")
         for path, name in found.where("name IS NOT NULL").limit(1).collect():
             raise unfit(path, name, "timestamp: it has digits beyond microseconds")
 
-    def uri(self, path: str) -> str:
-        """The file for Spark, to which a path is a pattern."""
-        return re.sub(r"([*?\[\]{}\\])", r"\\\1", self.store.uri(path))
+    def uris(self, paths: Sequence[str], *, copied: bool = False) -> list[str]:
+        """The files for Spark, to which a path is a pattern."""
+        uris = [f"file://{self._copy(path)}" if copied else self.store.uri(path) for path in paths]
+        return [re.sub(r"([*?\[\]{}\\])", r"\\\1", uri) for uri in uris]
 
-    def _uris(self, paths: Sequence[str]) -> list[str]:
-        return [self.uri(path) for path in paths]
+    def _copy(self, path: str) -> Path:
+        """The rows of a file of CSV in UTF-8, without the lines that are no rows; or one object of JSON a line."""
+        if self.copies is None:
+            raise ConfigError(
+                f"options: {path} has lines that are no rows, or an encoding that Spark does not know, which no log of "
+                "files can have",
+                hint="Write it in UTF-8 without these lines.",
+            )
+        copy = self.copies() / f"{path}{COPY}"
+        if copy.exists():
+            return copy
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        part = copy.with_name(f"{copy.name}.{uuid4().hex}")  # the copy is whole as soon as it is there
+        with self.store.open(path) as content, part.open("wb") as made:
+            if self.form is FileFormat.JSON:
+                made.writelines(each + b"\n" for each in objects(unpacked(content, path), path))
+            else:
+                with bare(unpacked(content, path), path, self.dialect) as (rows, _):
+                    shutil.copyfileobj(rows, made)
+        return part.rename(copy)
 
-    def _path(self) -> str:
+    def _path(self, *, copied: bool = False) -> str:
         """The path below the root, decoded from the URI that Spark tells."""
         spark = Spark()
-        root = self.store.root.strip("/") + "/" if self.store.root.strip("/") else ""
+        folder = str(self.copies()) if copied and self.copies else self.store.root
+        root = folder.strip("/") + "/" if folder.strip("/") else ""
         whole = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
-        path = f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')"
+        path = (
+            f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*|[.]{COPY[1:]}$', '')"
+            if copied
+            else (f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')")
+        )
         message = spark.string("tidegate: a file is outside the folder that was listed")
         inside, failed = f"startswith({path}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
         return f"CASE WHEN {inside} THEN substr({path}, {len(root) + 1}) ELSE {failed} END" if root else path
@@ -327,10 +402,11 @@ def _named(kind: Type) -> str:
     return str(kind) if kind.stored == kind else str(kind.kind)
 
 
-def _failure(path: str, column: str, reason: str, *, what: str = "reason") -> str:
+def _failure(path: str, column: str, reason: str, *, what: str = "reason", hint: str = "") -> str:
     """What Spark says of a value that cannot be taken, from which `spark.failures` makes an error; never the value."""
     string = Spark().string
     fields = f"'file', {path}, 'column', {string(column)}, '{what}', {reason}"
+    fields += f", 'hint', {string(hint)}" if hint else ""
     return f"concat({string(UNFIT)}, to_json(named_struct({fields})))"
 
 
@@ -343,14 +419,11 @@ def _files_by_shape(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
     return groups
 
 
-def _cast(sql: str, kind: Type, column: Column, *, rounds: bool) -> str:
-    if not castable(kind, column.type) and not (rounds and kind.kind is column.type.kind is Kind.DECIMAL):
-        raise SchemaRefused(
-            f"column {column.name!r} is {kind} in the files, and some of its values are not valid {column.type}",
-            hint="Correct `source: {columns: …}` in tidegate.yaml.",
-            column=column.name,
-        )
-    return sql if kind.spark == column.type.spark else f"CAST({sql} AS {column.type.spark})"
+def _or_fails(sql: str, value: str, kind: Type, column: Column, reason: str, *, hint: str) -> str:  # noqa: PLR0913 - one expression's parts
+    """The value of a typed column; one that is none ends the query."""
+    message = _failure(PATH, column.name, Spark().string(reason), hint=hint)
+    null, failed = (f"CAST({each} AS {kind.spark})" for each in ("NULL", f"raise_error({message})"))
+    return f"CASE WHEN {sql} IS NULL THEN {null} ELSE coalesce({value}, {failed}) END"
 
 
 def _wide(kind: Type) -> Type:

@@ -13,23 +13,43 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import IO, Any
 
-from tidegate.core.schema import JSON, TIMESTAMPTZ, Type, every
+from tidegate.core.schema import BIGINT, BINARY, INT, JSON, TIMESTAMPTZ, Type, every
 from tidegate.errors import FileUnreadable, SchemaRefused
-from tidegate.sources.shared.files.csv_scan import Rows, rows_of
+from tidegate.sources.shared.files.csv_scan import Rows, bare, rows_of
+from tidegate.sources.shared.files.json_scan import LARGE, LARGE_PACKED
 from tidegate.sources.shared.files.options import CsvDialect, csv_of
-from tidegate.sources.shared.files.types import of_arrow, of_avro
+from tidegate.sources.shared.files.types import Encoding, encoding_of, nested_in_spark, of_arrow, of_avro
 from tidegate.storage import Store
 
 HEAD = 1024 * 1024
 REWRITE = "Write the file again with a unique name for each column."
 
 
-Columns = Mapping[str, Type | str | None]
-"""By name: the type, or what a column holds that has none; None for one without a value."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untyped:
+    """A column of a type that no column of a lake has.
+
+    Args:
+        text: the type, for people.
+        spark: Spark's name of a nested type whose values can be written as JSON; None where Spark infers it.
+        stored: the type as which a column that states it gets the values as they are stored; None for none.
+        means: what these are.
+        keeps: whether it is nested, and JSON keeps it.
+    """
+
+    text: str
+    spark: str | None = None
+    stored: Type | None = None
+    means: str = ""
+    keeps: bool = True
+
+
+Columns = Mapping[str, Type | Encoding | Untyped | None]
+"""By name: the type, how it is read that Spark has no type for, or what it is; None for a column without a value."""
 
 
 class FileFormat(StrEnum):
@@ -64,7 +84,8 @@ class Shape:
     Args:
         names: of the columns, in the file's order; none where only reading tells (JSON) or there are none.
         types: of the columns of a format that has types.
-        nested: what those hold that are kept as JSON, by name.
+        nested: the types of those that are kept as JSON, as Spark calls them; empty where Spark infers them.
+        encoded: how those are read that Spark has no type for.
         others: columns of a format that has types, which are not read: left out, or without a value.
         listed: one JSON array rather than a document a line.
         empty: there are no bytes in it, so no rows.
@@ -73,6 +94,7 @@ class Shape:
     names: tuple[str, ...] = ()
     types: tuple[Type, ...] = ()
     nested: Mapping[str, str] = field(default_factory=dict, hash=False)
+    encoded: Mapping[str, Encoding] = field(default_factory=dict, hash=False)
     others: tuple[str, ...] = field(default=(), compare=False)
     rows: Rows = field(default_factory=Rows)
     listed: bool = False
@@ -98,7 +120,7 @@ def shape_of(  # noqa: PLR0913 - what tells how a file is read
     path: str,
     form: FileFormat,
     options: Mapping[str, str],
-    nested: frozenset[str],
+    stated: Mapping[str, Type],
     *,
     takes: Callable[[str], bool] = every,
 ) -> Shape:
@@ -106,7 +128,7 @@ def shape_of(  # noqa: PLR0913 - what tells how a file is read
 
     Args:
         options: of Spark's reader.
-        nested: columns that are kept as JSON, whatever they hold.
+        stated: types that the user states.
         takes: whether a column is read; one that is not may hold anything.
 
     Raises:
@@ -130,22 +152,45 @@ def shape_of(  # noqa: PLR0913 - what tells how a file is read
         raise
     except (OSError, EOFError, ValueError, LookupError, zlib.error) as error:
         raise FileUnreadable(f"{path} is truncated, damaged or not {form}", file=path) from error
-    return _typed(path, found, nested, takes)
+    return _typed(path, found, stated, takes)
 
 
-def _typed(path: str, found: Columns, nested: frozenset[str], takes: Callable[[str], bool]) -> Shape:
+def _typed(path: str, found: Columns, stated: Mapping[str, Type], takes: Callable[[str], bool]) -> Shape:
     taken = {name: kind for name, kind in found.items() if kind is not None and takes(name)}
     others = tuple(name for name in found if name not in taken)
-    inner = {name: kind for name, kind in taken.items() if isinstance(kind, str)}
-    for name, kind in inner.items():
-        if name not in nested:
-            raise SchemaRefused(
-                f"column {name!r} of {path} is {kind[:80]}, which no column of the lake can store exactly",
-                hint=f"Keep nested values as text with `columns: {{{name}: json}}`; write other types differently.",
-                column=name,
-            )
-    types = tuple(JSON if isinstance(kind, str) else kind for kind in taken.values())
-    return Shape(names=tuple(taken), types=types, nested=inner, others=others)
+    types: list[Type] = []
+    nested: dict[str, str] = {}
+    encoded: dict[str, Encoding] = {}
+    for name, kind in taken.items():
+        if isinstance(kind, Type):
+            types.append(kind)
+        elif isinstance(kind, Encoding):
+            # What is stored as a whole number can be kept as one.
+            as_stored = stated.get(name) == BIGINT and kind.stored in ("int", "bigint")
+            types.append(INT if as_stored and kind.stored == "int" else BIGINT if as_stored else kind.kind)
+            encoded |= {} if as_stored else {name: kind}
+        elif kind.stored is not None and stated.get(name) == kind.stored:
+            types.append(kind.stored)
+        elif kind.keeps and stated.get(name) == JSON:
+            types.append(JSON)
+            nested[name] = kind.spark or ""
+        else:
+            raise _untyped(path, name, kind)
+    return Shape(names=tuple(taken), types=tuple(types), nested=nested, encoded=encoded, others=others)
+
+
+def _untyped(path: str, name: str, kind: Untyped) -> SchemaRefused:
+    hint = f"Leave it out: `source: {{exclude: [{name}]}}`, or write it as another type."
+    if kind.stored is not None:
+        word = "binary" if kind.stored == BINARY else kind.stored
+        hint = f"`source: {{columns: {{{name}: {word}}}}}` loads {kind.means}. {hint}"
+    elif kind.keeps:
+        hint = f"Keep nested values as text: `source: {{columns: {{{name}: json}}}}`. {hint}"
+    return SchemaRefused(
+        f"column {name!r} of {path} is {kind.text[:80]}, which no column of the lake can store exactly",
+        hint=hint,
+        column=name,
+    )
 
 
 def _parquet(content: IO[bytes], path: str) -> Columns:
@@ -154,7 +199,7 @@ def _parquet(content: IO[bytes], path: str) -> Columns:
 
     file = parquet.ParquetFile(content)
     leaves = {file.schema.column(number).path: file.schema.column(number) for number in range(len(file.schema))}
-    found: dict[str, Type | str | None] = {}
+    found: dict[str, Type | Encoding | Untyped | None] = {}
     _once(file.schema_arrow.names, path, REWRITE)
     for column in file.schema_arrow:
         leaf = leaves.get(column.name)
@@ -163,7 +208,11 @@ def _parquet(content: IO[bytes], path: str) -> Columns:
             continue
         # Spark's own writer: a moment, which Arrow shows without its zone.
         old = leaf is not None and leaf.physical_type == "INT96"
-        found[column.name] = TIMESTAMPTZ if old else _known(column.type)
+        if leaf is not None and leaf.converted_type == "INTERVAL":
+            means = "the 12 bytes of each: months, days and milliseconds"
+            found[column.name] = Untyped(text="an interval", stored=BINARY, means=means)
+            continue
+        found[column.name] = TIMESTAMPTZ if old else encoding_of(column.type) or _known(column.type)
     return found
 
 
@@ -175,13 +224,22 @@ def _orc(content: IO[bytes], path: str) -> Columns:
     _once(schema.names, path, REWRITE)
     # Spark reads ORC's timestamp as a moment, and the one that says so ("with local time zone") not at all.
     return {
-        each.name: TIMESTAMPTZ if is_.is_timestamp(each.type) and not each.type.tz else _known(each.type)
+        each.name: TIMESTAMPTZ
+        if is_.is_timestamp(each.type) and not each.type.tz
+        else of_arrow(each.type) or Untyped(text=str(each.type))
         for each in schema
     }
 
 
-def _known(kind: Any) -> Type | str:
-    return of_arrow(kind) or str(kind)
+def _known(kind: Any) -> Type | Untyped:
+    """Of Parquet."""
+    from pyarrow import types as is_  # noqa: PLC0415 - only where such files are read
+
+    if is_.is_duration(kind):
+        units = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+        return Untyped(text="a duration", stored=BIGINT, means=f"the number of its {units[kind.unit]}")
+    inner = nested_in_spark(kind)
+    return of_arrow(kind) or Untyped(text=str(kind), spark=inner, keeps=is_.is_nested(kind) and inner is not None)
 
 
 def _avro(content: IO[bytes]) -> Columns:
@@ -197,7 +255,7 @@ def _avro(content: IO[bytes]) -> Columns:
     schema = json.loads(about["avro.schema"])
     if schema.get("type") != "record":
         raise ValueError("not records")
-    return {each["name"]: of_avro(each["type"]) or json.dumps(each["type"]) for each in schema["fields"]}
+    return {each["name"]: of_avro(each["type"]) or Untyped(text=json.dumps(each["type"])) for each in schema["fields"]}
 
 
 def _long(content: IO[bytes]) -> int:
@@ -215,20 +273,28 @@ def _long(content: IO[bytes]) -> int:
 
 def unpacked(content: IO[bytes], path: str) -> IO[bytes]:
     """The content of a file that may be packed, by its suffix."""
-    opened = next((opener for suffix, opener in PACKED.items() if path.lower().endswith(suffix)), None)
+    opened = _packed(path)
     found: IO[bytes] = content if opened is None else opened(content)
     return found
 
 
+def _packed(path: str) -> Callable[[IO[bytes]], Any] | None:
+    return next((opener for suffix, opener in PACKED.items() if path.lower().endswith(suffix)), None)
+
+
 def _csv(content: IO[bytes], path: str, options: Mapping[str, str]) -> Shape:
-    dialect = csv_of(options)
-    text = unpacked(content, path)
-    head = text.read(HEAD)
-    if not head:
-        return Shape(empty=True)
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-    names = _header(codecs.getincrementaldecoder(encoding)("replace").decode(head), dialect)
-    rows = rows_of(text, path, dialect, len(names))
+    stated = csv_of(options)
+    whole = unpacked(content, path)
+    with bare(whole, path, stated) as (text, dialect):
+        head = text.read(HEAD)
+        if not head:
+            return Shape(empty=True)
+        encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+        decoded = codecs.getincrementaldecoder(encoding)("replace").decode(head)
+        names = _header(decoded.removeprefix("\ufeff"), dialect)
+        rows = rows_of(text, path, dialect, len(names))
+    if text is not whole:
+        rows = replace(rows, bare=True, separator=dialect.separator)
     if not dialect.header:
         return Shape(rows=rows)
     named = [name or f"_c{number}" for number, name in enumerate(names)]
@@ -258,4 +324,6 @@ def _json(content: IO[bytes], path: str) -> Shape:
         return Shape(empty=True)
     if head[:1] not in b"[{":
         raise FileUnreadable(f"{path} is not JSON: it starts with neither an object nor an array", file=path)
-    return Shape(listed=head[:1] == b"[")
+    listed = head[:1] == b"["
+    large = listed and content.seek(0, io.SEEK_END) >= (LARGE_PACKED if _packed(path) else LARGE)
+    return Shape(listed=listed, rows=Rows(bare=large))

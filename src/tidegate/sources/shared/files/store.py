@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceRefused, SourceUnavailable
@@ -44,7 +44,7 @@ class Place:
 
         Raises:
             SourceRefused: there is nothing at that place, it cannot be read, or a link leads out of it.
-            SourceError: a name that is no text in UTF-8, or that Spark cannot read.
+            SourceError: a name that is no text in UTF-8.
         """
         ready, unfinished = [], []
         found = self.store.walk(self.depth, skip=hidden)
@@ -69,17 +69,8 @@ class Place:
                     hint="Rename it, or select the other files with a pattern in `path:`.",
                 )
             else:
-                self._refuse_colon(each.path or self.store.root)
                 ready.append(each)
         return sorted(ready, key=lambda each: each.path), sorted(unfinished)
-
-    def _refuse_colon(self, path: str) -> None:
-        """Refuses a file whose name Hadoop's file system on disk takes for one with a scheme."""
-        if ":" in PurePosixPath(path).name and "://" not in self.store.where:
-            raise SourceError(
-                f"{path} has a colon in its name, and Spark cannot read such a file from disk",
-                hint="Rename it, or select the other files with a pattern in `path:`; folders may have a colon.",
-            )
 
     def _refuse_link(self, path: str) -> None:
         """Refuses a link that leads out of the folder, if it or what it leads to may be meant.

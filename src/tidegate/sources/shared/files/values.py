@@ -19,7 +19,6 @@ from tidegate.dialects.spark.exact_text import (
     ANY_DIGITS,
     CLOCK,
     DAY,
-    FALSE,
     FARTHEST,
     LONGEST_DOUBLE,
     MICROS,
@@ -28,7 +27,6 @@ from tidegate.dialects.spark.exact_text import (
     PLAIN_FRACTION,
     PLAIN_WHOLE,
     SPECIAL,
-    TRUE,
     UUID,
     TextRules,
 )
@@ -39,7 +37,7 @@ def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901,
     """Whether the text is exactly a value; None where only Spark can tell, as by its own date patterns."""
     match kind.kind:
         case Kind.BOOLEAN:
-            return text.lower() in (*TRUE, *FALSE)
+            return text.lower() in (*rules.true, *rules.false)
         case Kind.INTEGER:
             return _whole(_number(text, rules), kind.bits)
         case Kind.DECIMAL:
@@ -69,7 +67,7 @@ def shows(text: str, kind: Type, rules: TextRules) -> bool | None:
     """Whether the type would be inferred of such a text; None where only Spark can tell."""
     match kind.kind:
         case Kind.BOOLEAN:
-            return text.lower() in ("true", "false")
+            return any(text.lower() in words for words in rules.showing)
         case Kind.INTEGER | Kind.DECIMAL:
             number = _number(text, rules)
             return number is not None and re.fullmatch(PLAIN_WHOLE, number) is not None and fits(text, kind, rules)

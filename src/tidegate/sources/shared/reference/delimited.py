@@ -8,16 +8,17 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import csv
 
 from tidegate.errors import ConfigError
+from tidegate.sources.shared.reference.values import several
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 BLOCK = 4 * 1024 * 1024
@@ -29,9 +30,25 @@ MARKS = {
 }
 BLANKS = "".join(map(chr, range(33)))
 STRADDLES = "straddling object"
-PLAIN = frozenset({"sep", "delimiter", "quote", "escape", "encoding", "charset", "header", "nullvalue", "comment"})
+PLAIN = frozenset({"sep", "delimiter", "quote", "escape", "encoding", "charset", "header", "nullvalue", "comment"}) | {
+    "null_values",
+    "skip_rows",
+    "skip_footer",
+}
 TRIMS = ("ignoreleadingwhitespace", "ignoretrailingwhitespace")
-VALUES = frozenset({"decimal", "thousands", "round", "dateformat", "timestampformat", "timestampntzformat", "timezone"})
+VALUES = frozenset(
+    {
+        "true_values",
+        "false_values",
+        "decimal",
+        "thousands",
+        "round",
+        "dateformat",
+        "timestampformat",
+        "timestampntzformat",
+        "timezone",
+    }
+)
 # How Spark works, not what a file means.
 MEANINGLESS = frozenset({"multiline", "maxcolumns", "maxcharspercolumn", "preferdate", "locale", "linesep"})
 
@@ -42,9 +59,10 @@ class Convention:
 
     Args:
         quote, escape: empty for none; without an `escape` a quote inside quotes is doubled.
-        null: a text that stands for NULL, in quotes or not; None for none. Nothing at all is always NULL.
+        nulls: texts that stand for NULL, in quotes or not. Nothing at all is always NULL.
         comment: lines that begin so are no rows; empty for none.
         trims: whether blanks before and after a value are no part of it.
+        skip, footer: lines at the beginning and the end that are no rows.
     """
 
     separator: str = ","
@@ -52,9 +70,11 @@ class Convention:
     escape: str = ""
     encoding: str = "utf-8"
     header: bool = True
-    null: str | None = None
+    nulls: tuple[str, ...] = ()
     comment: str = ""
     trims: tuple[bool, bool] = (False, False)
+    skip: int = 0
+    footer: int = 0
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Convention:
@@ -77,7 +97,11 @@ class Convention:
             escape="" if escape == quote else escape,
             encoding=_encoding(options.get("encoding") or options.get("charset") or "utf-8"),
             header=options.get("header", "true").lower() == "true",
-            null=options.get("nullvalue"),
+            nulls=tuple(
+                null for name in ("nullvalue", "null_values") if name in options for null in _nulls(options, name)
+            ),
+            skip=int(options.get("skip_rows", "0")),
+            footer=int(options.get("skip_footer", "0")),
             comment=_character(options.get("comment", "")),
             trims=(options.get(TRIMS[0], "false").lower() == "true", options.get(TRIMS[1], "false").lower() == "true"),
         )
@@ -101,9 +125,62 @@ def batches(opened: Opener, convention: Convention) -> Iterator[tuple[list[str] 
             head = content.read(4)
         if head and not head.startswith(MARKS[convention.encoding]):
             raise ValueError("no byte order mark")
+    opened, convention = _rows_alone(opened, convention)
     made = _by_arrow(opened, convention) if convention.usual else _by_hand(opened, convention)
     for header, table in made:
-        yield header, table if convention.null is None else _without(table, convention.null)
+        yield header, _without(table, convention.nulls)
+
+
+def _rows_alone(opened: Opener, convention: Convention) -> tuple[Opener, Convention]:
+    """The file without lines that are no rows, and Excel's first line `sep=;` as what it says."""
+    encoding = "utf-8-sig" if convention.encoding == "utf-8" else convention.encoding
+    with _lines(opened, encoding, "replace") as lines:
+        first = next(lines, "").lstrip("\ufeff")
+    word = first.rstrip("\r\n,;\t" if first.startswith('"') else "\r\n").strip('"')
+    names_separator = word.rstrip(",;\t")[:4] == "sep=" and len(word) >= 5 and word[5:].strip(",;\t") == ""
+    if not (names_separator or convention.skip or convention.footer):
+        return opened, convention
+    skip = convention.skip + names_separator
+    with _lines(opened, encoding) as lines:
+        count = sum(1 for _ in lines)
+    if count < skip + convention.footer:
+        raise ValueError("fewer lines than are left out")
+
+    @contextmanager
+    def rows() -> Iterator[IO[bytes]]:
+        with _lines(opened, encoding) as lines:
+            yield cast("IO[bytes]", _Encoded(islice(lines, skip, count - convention.footer)))
+
+    return rows, replace(convention, encoding="utf-8", separator=word[4] if names_separator else convention.separator)
+
+
+@contextmanager
+def _lines(opened: Opener, encoding: str, errors: str = "strict") -> Iterator[Iterator[str]]:
+    with opened() as content:
+        text = io.TextIOWrapper(content, encoding, errors, newline="")
+        try:
+            yield iter(text)
+        finally:
+            text.detach()
+
+
+class _Encoded(io.RawIOBase):
+    """Lines of text as bytes."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        for line in self._lines if size < 0 or len(self._rest) < size else ():
+            self._rest += line.encode()
+            if 0 <= size <= len(self._rest):
+                break
+        found, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        return found
 
 
 def _by_arrow(opened: Opener, convention: Convention) -> Iterator[tuple[list[str] | None, Any]]:
@@ -333,9 +410,16 @@ class _Line:
         return done
 
 
-def _without(table: Any, null: str) -> Any:
-    columns = [pc.if_else(pc.equal(column, null), pa.scalar(None, pa.string()), column) for column in table.columns]
+def _without(table: Any, nulls: tuple[str, ...]) -> Any:
+    if not nulls:
+        return table
+    known, none = pa.array(nulls, pa.string()), pa.scalar(None, pa.string())
+    columns = [pc.if_else(pc.is_in(column, known), none, column) for column in table.columns]
     return pa.table(columns, names=table.column_names) if columns else table
+
+
+def _nulls(options: Mapping[str, str], name: str) -> list[str]:
+    return several(options[name]) if name == "null_values" else [options[name]]
 
 
 def _character(text: str) -> str:

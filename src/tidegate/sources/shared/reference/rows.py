@@ -144,7 +144,10 @@ class FileRows:
             yield table.num_rows, found
 
     def _typed(self, values: Any, column: Column) -> Any:
-        return _converted(of_arrow, values, column, TextRules.of(self._options))
+        try:
+            return of_arrow(values, column.type, TextRules.of(self._options))
+        except (ValueError, ArithmeticError, LookupError, OverflowError) as error:
+            raise typed.refused(values.type, column) from error
 
     @contextmanager
     def opened(self, path: str) -> Iterator[IO[bytes]]:

@@ -18,8 +18,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidegate import extras
+from tidegate.core.schema import Column, Kind, Type
 from tidegate.errors import EnvironmentMissing
+from tidegate.sources.shared import hints
 from tidegate.sources.shared.reference.orc_calendar import GREGORIAN, PROLEPTIC, calendar_of, julian
+from tidegate.sources.shared.reference.values import NUMBERS, ValueRefused
 
 ROWS = 16_384
 
@@ -55,6 +58,32 @@ def orc(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]
         found = pa.Table.from_batches([file.read_stripe(stripe, columns=there)])
         for batch in found.to_batches(max_chunksize=ROWS):
             yield {name: _days(batch.column(name), content) for name in there}
+
+
+def refused(kind: Any, column: Column) -> ValueRefused:
+    """What is said of a column with a value that its type does not hold."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns":
+        return ValueRefused(
+            f"column {column.name!r} has a time with digits beyond microseconds", hint=hints.of_nanoseconds(column.name)
+        )
+    types = (of_number(kind), column.type)
+    if types[0] is not None and column.type.kind in NUMBERS:
+        return ValueRefused(
+            f"column {column.name!r} has a value that is not exactly a {column.type}",
+            hint=hints.of_number(column.name, (types[0], column.type)),
+        )
+    return ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}")
+
+
+def of_number(kind: Any) -> Type | None:
+    """The family of an Arrow type of numbers; None for another one."""
+    families = (
+        (pa.types.is_floating, Kind.FLOAT),
+        (pa.types.is_integer, Kind.INTEGER),
+        (pa.types.is_decimal, Kind.DECIMAL),
+    )
+    return next((Type(kind=family) for test, family in families if test(kind)), None)
 
 
 def _days(values: Any, content: IO[bytes]) -> Any:

@@ -6,9 +6,11 @@ Never rounds unless `round: true` is set, drops a digit, or takes a damaged valu
 from __future__ import annotations
 
 import base64
+import json
 import re
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -42,10 +44,10 @@ UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 ROUNDED = Context(prec=38, rounding=ROUND_HALF_UP)
 SURE_DIGITS = 15
+SURE = 10**SURE_DIGITS
 """Digits that a double always keeps."""
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 SHOWN = {
-    BOOLEAN: "(?i:true|false)",
     BIGINT: "-?(0|[1-9][0-9]*)",
     decimal(38, 0): "-?(0|[1-9][0-9]*)",
     DOUBLE: "0|-0|[1-9][0-9]{0,14}|-[1-9][0-9]{0,13}|-?(0|[1-9][0-9]*)?[.][0-9]+"
@@ -82,6 +84,7 @@ class TextRules:
         decimal, thousands: the marks in numbers.
         rounds: digits that a type does not hold are rounded away, half up.
         base64: binary values are base64, as in JSON; else the text's own bytes.
+        words: of booleans, in small letters.
     """
 
     date: str | None = None
@@ -92,11 +95,18 @@ class TextRules:
     thousands: str = ""
     rounds: bool = False
     base64: bool = False
+    words: Mapping[str, bool] = field(default_factory=lambda: WORDS)
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, base64: bool = False) -> TextRules:
         """From a reader's options, whose names are in small letters."""
+        words = dict(WORDS)
+        for name, meaning in (("true_values", True), ("false_values", False)):
+            if name in options:
+                words = {word: other for word, other in words.items() if other is not meaning}
+                words |= {word.lower(): meaning for word in several(options[name])}
         return cls(
+            words=words,
             date=options.get("dateformat"),
             timestamp=options.get("timestampntzformat"),
             timestamptz=options.get("timestampformat"),
@@ -161,12 +171,14 @@ def of_untyped(texts: Any, kind: Type, rules: TextRules) -> Any:
     Raises:
         ValueError, ArithmeticError, LookupError: also a text that such a type would change.
     """
-    shown = SHOWN.get(kind)
+    shown = SHOWN.get(kind) if kind != BOOLEAN else _shown(rules)
     if shown is None or (kind.kind is Kind.TIMESTAMPTZ and rules.timestamptz is not None):
         return of_texts(texts, kind, rules)
     plain = texts
     if kind.kind in NUMBERS and (rules.decimal, rules.thousands) != (".", ""):
-        plain = pa.array([None if text is None else _plain(text, rules) for text in texts.to_pylist()], pa.string())
+        plain = pa.array(
+            [None if text is None else _plain_number(text, rules) for text in texts.to_pylist()], pa.string()
+        )
     if pc.all(pc.match_substring_regex(plain, f"^(?:{shown})$")).as_py() is False:
         raise ValueError("a text that the type would change")
     if kind.kind is Kind.FLOAT:
@@ -174,6 +186,28 @@ def of_untyped(texts: Any, kind: Type, rules: TextRules) -> Any:
         if not all(map(_kept, long.drop_null().to_pylist())):
             raise ValueError("a number with digits that a double loses")
     return of_texts(texts, kind, rules)
+
+
+def several(text: str) -> list[str]:
+    """The texts of an option that takes one or a list of them."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return [text]
+    return found if isinstance(found, list) else [text]
+
+
+def _shown(rules: TextRules) -> str:
+    """The words that show a column to be of booleans: those that a number can be do not, nor `t` and `f` by itself."""
+    unstated = {word for word in ("t", "f") if WORDS[word] is rules.words.get(word) and _usual_words(rules, word)}
+    words = (word for word in rules.words if word not in unstated and not NUMBER.fullmatch(word))
+    return "(?i:" + "|".join(map(re.escape, words)) + ")"
+
+
+def _usual_words(rules: TextRules, word: str) -> bool:
+    """Whether the words of that meaning are those that no option states."""
+    of = {each for each, meaning in rules.words.items() if meaning is WORDS[word]}
+    return of == {each for each, meaning in WORDS.items() if meaning is WORDS[word]}
 
 
 def _kept(number: str) -> bool:
@@ -193,19 +227,22 @@ def _usual(kind: Type) -> str:
     return f"^[+-]?{before}(\\.[0-9]{{1,{kind.scale}}})?$" if kind.scale else f"^[+-]?{before}$"
 
 
-def of_arrow(values: Any, kind: Type, rules: TextRules) -> Any:
+def of_arrow(values: Any, kind: Type, rules: TextRules) -> Any:  # noqa: PLR0911 - one answer a type
     """The values of a column of a typed format.
 
     Raises:
         ValueError, ArithmeticError, LookupError: a value that the type does not hold exactly.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    wanted, has = arrow_type(kind), values.type
-    if pa.types.is_string(has) or pa.types.is_large_string(has):
+    wanted = arrow_type(kind)
+    values = _plain(values, wanted, rules)
+    has = values.type
+    if pa.types.is_string(has) or pa.types.is_large_string(has) or pa.types.is_string_view(has):
         return of_texts(pc.cast(values, pa.string()), kind, rules)
     if has == wanted:
         return values
+    if pa.types.is_floating(has) != pa.types.is_floating(wanted) and _is_number(has) and _is_number(wanted):
+        found = [None if each is None else _same_number(each, wanted) for each in values.to_pylist()]
+        return pa.array(found, wanted)
     if pa.types.is_string(wanted):
         return pa.array([None if value is None else _as_text(value, has) for value in values.to_pylist()], wanted)
     if pa.types.is_timestamp(has) and pa.types.is_timestamp(wanted):
@@ -215,6 +252,59 @@ def of_arrow(values: Any, kind: Type, rules: TextRules) -> Any:
         parse = _parser(kind, rules)
         return pa.array([None if each is None else parse(str(each)) for each in values.to_pylist()], wanted)
     return pc.cast(values, wanted)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+
+
+def _same_number(value: Any, wanted: Any) -> Any:
+    """The number as another type. Raises ValueError where that is another number, or may be one."""
+    if pa.types.is_floating(wanted):
+        found: Any = float(value)
+        back: Any = int(found) if isinstance(value, int) else Decimal(repr(found))
+        sure = isinstance(value, int) or abs(value) < SURE
+    elif pa.types.is_decimal(wanted):
+        sure = abs(value) < SURE  # not with NaN
+        found = Decimal(repr(value)).quantize(Decimal(1).scaleb(-wanted.scale), context=ROUNDED) if sure else value
+        back = float(found)
+    else:
+        sure, found = value.is_integer(), int(value) if value.is_integer() else 0
+        back = float(found)
+    if not sure or back != value:
+        raise ValueError("a number that is another one in this type")
+    return found
+
+
+def _plain(values: Any, wanted: Any, rules: TextRules) -> Any:
+    """The values without a wrapper of Arrow's; of times of day and durations texts, or their numbers."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if isinstance(values.type, pa.UuidType):
+        stored = values.storage.to_pylist()
+        return pa.array([None if each is None else str(uuid.UUID(bytes=each)) for each in stored], pa.string())
+    values = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
+    if pa.types.is_time(values.type) and pa.types.is_string(wanted):
+        return _clocks(values, rules)
+    if pa.types.is_duration(values.type) or pa.types.is_time(values.type):
+        return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    return values
+
+
+def _clocks(values: Any, rules: TextRules) -> Any:
+    """Times of day as texts, with every digit that they have."""
+    unit = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
+    digits = len(str(unit)) - 1
+
+    def text(value: int) -> str:
+        seconds, rest = divmod(value, unit)
+        if rest % 1000 and digits == 9 and not rules.rounds:
+            raise ValueError("digits beyond microseconds")
+        fraction = f"{rest:0{digits}d}"[:6].ljust(6, "0") if digits else "000000"
+        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction}"
+
+    stored = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_pylist()
+    return pa.array([None if each is None else text(each) for each in stored], pa.string())
 
 
 def _micros(values: Any) -> Any:
@@ -230,7 +320,7 @@ def _parser(kind: Type, rules: TextRules) -> Callable[[str], Any]:  # noqa: C901
         case Kind.DECIMAL:
             return lambda text: _decimal(text, kind.scale, rules)
         case Kind.BOOLEAN:
-            return lambda text: WORDS[text.lower()]
+            return lambda text: rules.words[text.lower()]
         case Kind.DATE:
             return lambda text: _date(text, rules)
         case Kind.TIMESTAMP:
@@ -250,7 +340,7 @@ def _parser(kind: Type, rules: TextRules) -> Callable[[str], Any]:  # noqa: C901
     return str
 
 
-def _plain(text: str, rules: TextRules) -> str:
+def _plain_number(text: str, rules: TextRules) -> str:
     """A number with a point and without marks between thousands."""
     if rules.thousands and rules.thousands in text:
         whole: Any = re.match(r"[+-]?([^eE" + re.escape(rules.decimal) + "]*)", text)
@@ -270,7 +360,7 @@ def _plain(text: str, rules: TextRules) -> str:
 
 
 def _number(text: str, rules: TextRules) -> Decimal:
-    plain = _plain(text, rules)
+    plain = _plain_number(text, rules)
     if not NUMBER.fullmatch(plain):
         raise ValueError("not a number")
     return Decimal(plain)
@@ -294,7 +384,7 @@ def as_double(text: str, rules: TextRules) -> float:
     value = float(found)
     if value in (float("inf"), float("-inf")) or (found and not value):
         raise ValueError("a number beyond the range of a double")
-    if not re.search("[.eE]", _plain(text, rules)) and int(value) != int(found):
+    if not re.search("[.eE]", _plain_number(text, rules)) and int(value) != int(found):
         raise ValueError("an integer that a double cannot represent")
     return value
 
