@@ -8,7 +8,6 @@ import json
 import pytest
 
 from tidegate.errors import FileUnreadable
-from tidegate.sources.shared.files import json_scan
 from tidegate.sources.shared.files.json_scan import objects
 
 DOCUMENTS = [{"id": 1, "t": 'a "q" \\ ] } é, {'}, {}, {"n": {"l": [{"x": "["}, []]}}, {"e": "\\"}]
@@ -16,15 +15,14 @@ DOCUMENTS = [{"id": 1, "t": 'a "q" \\ ] } é, {'}, {}, {"n": {"l": [{"x": "["}, 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_objects_are_what_json_says(monkeypatch, piece, indent):
-    monkeypatch.setattr(json_scan, "PIECE", piece)
+def test_objects_are_what_json_says(piece, indent):
     text = json.dumps(DOCUMENTS, ensure_ascii=False, indent=indent).encode()
     for content in (
         text,
         b"\xef\xbb\xbf" + text if piece > 3 else text + b"\n",
         b" \r\n" + text if piece > 3 else text,
     ):
-        found = list(objects(io.BytesIO(content), "a.json"))
+        found = list(objects(io.BytesIO(content), "a.json", piece=piece))
         assert [json.loads(each) for each in found] == DOCUMENTS
         assert not any(b"\n" in each for each in found)
     assert list(objects(io.BytesIO(b"[ ]"), "a.json")) == []

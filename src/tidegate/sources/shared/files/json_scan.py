@@ -21,13 +21,16 @@ BLANK = b" \t\r\n"
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 
 
-def objects(content: IO[bytes], path: str) -> Iterator[bytes]:
+def objects(content: IO[bytes], path: str, *, piece: int = PIECE) -> Iterator[bytes]:
     """The objects of an unpacked file with one array, each without a line break.
+
+    Args:
+        piece: bytes that are read at once.
 
     Raises:
         FileUnreadable: it is no array, or one of something else, or has no end.
     """
-    text, at, last, depth = content.read(PIECE).removeprefix(MARK), 0, 0, 0
+    text, at, last, depth = content.read(piece).removeprefix(MARK), 0, 0, 0
     first = True
     while True:
         for token in TOKEN.finditer(text, at):
@@ -51,7 +54,7 @@ def objects(content: IO[bytes], path: str) -> Iterator[bytes]:
                         last = at
                     if depth == 0:
                         _expect(path, not text[last : at - 1].strip(BLANK) and not text[at:].strip(BLANK))
-                        while more := content.read(PIECE):
+                        while more := content.read(piece):
                             _expect(path, not more.strip(BLANK))
                         return
                 case string:
@@ -60,9 +63,9 @@ def objects(content: IO[bytes], path: str) -> Iterator[bytes]:
         else:
             at = len(text)
         text, at, last = text[last:], at - last, 0
-        piece = content.read(max(PIECE, len(text)))
-        _expect(path, bool(piece))
-        text += piece
+        more = content.read(max(piece, len(text)))
+        _expect(path, bool(more))
+        text += more
 
 
 def _expect(path: str, found: bool) -> None:
