@@ -168,7 +168,9 @@ class FileRows:
         reason = f": {error}" if isinstance(error, ValueRefused) else ""
         if "out of range for nanosecond resolution" in str(error):
             reason = ": it holds a timestamp before 1677 or after 2262, and ORC timestamps are read in nanoseconds"
-        hint = error.hint if isinstance(error, ValueRefused) else ""
+        hint = ""
+        if isinstance(error, ValueRefused):
+            hint = error.hint or "Correct the value, or state under `columns:` and `options:` how it is written."
         return FileUnreadable(
             f"{path} cannot be read a second time for verification{reason}",
             hint=hint
