@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import replace
@@ -51,8 +52,11 @@ def absolute_connection(connection: Connection, folder: Path) -> Connection:
 
 
 def absolute_source(source: Node, folder: Path) -> Node:
-    """A source whose files are named from the project's folder on."""
+    """A source whose files are named from the project's folder on, in whose own name nothing is a wildcard."""
     path = source.get("path")
     if path is None or not isinstance(path.value, str):
         return source
-    return source.updated({"path": replace(path, value=absolute_path(path.value, folder))})
+    named = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path.value) is not None
+    start = folder if Path(path.value).is_absolute() else Path(glob.escape(str(folder)))
+    text = path.value if named else os.path.normpath(start / path.value)
+    return source.updated({"path": replace(path, value=text)})

@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_loaded_as_the_hint_says(workspace, landing, spark,
     assert f"{name}: " in error.hint
     assert (f"[{inner[0]}]" if isinstance(inner, list) else f"{inner}: ") in error.hint
     workspace.write({"t": stream(f"{landing.name}/*.parquet", source=followed)})
-    good(workspace, "t", spark)
+    good(workspace, "t", spark, full_refresh="--full-refresh" in error.hint)
     wanted = datetime(1970, 1, 1, 0, 0, 0, 1) if value == "1 µs" else value  # noqa: DTZ001 - without a zone
     assert workspace.rows("s.t") == [{"id": 1} if value is None else {"id": 1, "x": wanted}]
 
@@ -120,7 +120,7 @@ def test_numbers_of_another_type_in_the_next_file(workspace, landing, spark):
         parquet.write_table(pa.table({"id": wrong}, schema=pa.schema([("id", wrong.type)])), landing / "6.parquet")
         error = run(workspace, "t", spark).error
         assert error.code == "file_unreadable", error
-        assert "6.parquet: a value of column 'id' is not exactly a bigint" in error.message
+        assert all(part in error.message for part in ("6.parquet", "column 'id'", "not exactly a bigint")), error
         assert "6.5" not in error.message
     parquet.write_table(pa.table({"id": pa.array([6.5])}), landing / "6.parquet")
     assert "columns: {id: double}" in run(workspace, "t", spark).error.hint

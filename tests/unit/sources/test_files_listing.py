@@ -139,6 +139,16 @@ def test_what_is_not_there_is_an_error_and_an_empty_folder_is_not(tmp_path):
     assert seen(tmp_path) == []
 
 
+def test_a_character_of_a_pattern_in_brackets_stands_for_itself(tmp_path):
+    for name in ("a[1]?", "a1x"):
+        put(tmp_path / name / "x*.csv")
+        put(tmp_path / name / "xy.csv")
+    assert seen(tmp_path, "a[[]1][?]/*.csv") == ["x*.csv", "xy.csv"]
+    assert seen(tmp_path, "a[[]1][?]/x[*].csv") == ["x*.csv"]
+    assert seen(tmp_path, "a[[]1][?]") == ["x*.csv", "xy.csv"]
+    assert seen(tmp_path, "a[1]?/*.csv") == ["a1x/x*.csv", "a1x/xy.csv"]
+
+
 def test_a_name_that_is_no_text_is_refused(tmp_path):
     with open(os.fsencode(tmp_path) + b"/\xff.csv", "w"):  # noqa: PTH123 - a name that no Path can hold
         pass

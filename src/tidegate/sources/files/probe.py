@@ -31,7 +31,7 @@ from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
 from tidegate.sources.files.disagreement import ByReference, BySpark, disagreement
 from tidegate.sources.files.listing import listed, refuse_postponed, verify_unchanged
 from tidegate.sources.shared.files.lines import located
-from tidegate.sources.shared.files.reader import Reader, folder_columns
+from tidegate.sources.shared.files.reader import COPY, Reader, folder_columns
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
 from tidegate.sources.shared.files.store import Place
 from tidegate.sources.shared.files.types import BEFORE, STATED, check_places, merged_schema, of_spark
@@ -230,6 +230,10 @@ class FilesProbe(FrameProbe, ListedFiles):
     def located(self, error: FileUnreadable) -> FileUnreadable:
         """The error with the line of the file, where that can be found."""
         name = str(error.context.get("file", ""))
+        if name.endswith(COPY):
+            original = name.removesuffix(COPY)
+            message, context = error.message.replace(name, original, 1), {**error.context, "file": original}
+            name, error = original, FileUnreadable(message, hint=error.hint, **context)
         paths = [path for path in self._shapes if path == name or path.rpartition("/")[2] == name]
         if "line" in error.context or len(paths) != 1:
             return error

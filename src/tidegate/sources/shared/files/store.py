@@ -14,6 +14,8 @@ from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, Source
 from tidegate.storage import FOR_SPARK, FileInfo, Store, by_fsspec, on_disk
 
 WILD = re.compile(r"[*?\[]")
+PLAIN = re.compile(r"\[([*?\[])\]")
+"""One of these characters that stands for itself."""
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 UNFINISHED = re.compile(r"\.(tmp|temp|part|partial|filepart|crdownload|inprogress|_COPYING_|crc|swp)$", re.IGNORECASE)
 LACKING = {"s3": "s3", "s3a": "s3"}
@@ -105,6 +107,7 @@ def place(text: str, *, follow_links: bool = False) -> Place:
         depth = None if "**" in pattern else pattern.count("/")
         store = _store(text, folder, local=local, follow=follow_links)
         return Place(text=text, store=store, pattern=translated(pattern), depth=depth)
+    rest = folder
     store = _store(text, rest.rstrip("/") or "/", local=local, follow=follow_links)
     if store.look("") is None:
         return Place(text=text, store=store, pattern=None, depth=None)
@@ -188,10 +191,10 @@ def translated(pattern: str) -> re.Pattern[str]:
 def _split(text: str) -> tuple[str, str | None]:
     """The folder before the first wildcard, and the pattern below it; None where there is no wildcard."""
     parts = text.split("/")
-    first = next((number for number, part in enumerate(parts) if WILD.search(part)), None)
+    first = next((number for number, part in enumerate(parts) if WILD.search(PLAIN.sub("", part))), None)
     if first is None:
-        return text, None
-    return "/".join(parts[:first]) or "/", "/".join(parts[first:])
+        return PLAIN.sub(r"\1", text), None
+    return PLAIN.sub(r"\1", "/".join(parts[:first])) or "/", "/".join(parts[first:])
 
 
 def _store(text: str, root: str, *, local: bool, follow: bool) -> Store:
