@@ -71,7 +71,6 @@ def test_words_of_numbers_are_booleans_only_where_that_is_stated(workspace, land
     ("content", "options", "said"),
     [
         (b'a\nid,v\n1,x\n2,"y\n', {"skip_rows": 1}, "line 4, has an unclosed quote"),
-        (b"a\nid,v\n1,x\n2\n", {"skip_rows": 1}, "line 4, has 1 values"),
         (b"sep=;\nid;v\n1;x\n2;\x00\n", {}, "line 4, holds a zero byte"),
         (b"id,v\n1,\xff\xff\n", {"encoding": "Shift_JIS"}, "line 2, holds a byte that is not"),
         (b"id,v\n", {"skip_rows": 1, "skip_footer": 1}, "fewer lines than"),

@@ -229,11 +229,8 @@ class FilesProbe(FrameProbe, ListedFiles):
 
     def located(self, error: FileUnreadable) -> FileUnreadable:
         """The error with the line of the file, where that can be found."""
+        error = _of_original(error)
         name = str(error.context.get("file", ""))
-        if name.endswith(COPY):
-            original = name.removesuffix(COPY)
-            message, context = error.message.replace(name, original, 1), {**error.context, "file": original}
-            name, error = original, FileUnreadable(message, hint=error.hint, **context)
         paths = [path for path in self._shapes if path == name or path.rpartition("/")[2] == name]
         if "line" in error.context or len(paths) != 1:
             return error
@@ -401,6 +398,16 @@ class FilesProbe(FrameProbe, ListedFiles):
         try:
             with reading(self.frame.label):
                 return self._reader().inferred_types(self._spark.session(), shapes)
-        except FileUnreadable as error:
+        except FileUnreadable as copied:
+            error = _of_original(copied)
             name = next(iter(shapes)) if len(shapes) == 1 else "a file"
             raise FileUnreadable(error.message.replace("a file", name, 1), hint=error.hint, file=name) from error
+
+
+def _of_original(error: FileUnreadable) -> FileUnreadable:
+    """The error of the file itself, where Spark has read a copy."""
+    name = str(error.context.get("file", ""))
+    if not name.endswith(COPY):
+        return error
+    file = name.removesuffix(COPY)
+    return FileUnreadable(error.message.replace(name, file, 1), hint=error.hint, **{**error.context, "file": file})

@@ -9,8 +9,7 @@ def of_nanoseconds(name: str) -> str:
     """For a time with digits beyond microseconds."""
     return (
         f"`source: {{options: {{round: true}}}}` truncates them, and `source: {{columns: {{{name}: bigint}}}}` loads "
-        "the nanoseconds as a number; a table that is there already gets that type by `tidegate run STREAM "
-        "--full-refresh --yes`."
+        "the nanoseconds as a number, into a table of its own (`target:`)."
     )
 
 

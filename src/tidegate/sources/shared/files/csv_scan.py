@@ -99,8 +99,8 @@ def _write_rows(content: IO[bytes], made: IO[bytes], path: str, dialect: CsvDial
             if len(last) > dialect.below:
                 made.write(last.popleft().encode())
     except UnicodeDecodeError as error:
-        line = seen + 1 + error.object[: error.start].count(b"\n")
-        raise _not_text(path, line, f"a byte that is not {dialect.encoding}") from error
+        number = seen + 1 + error.object[: error.start].count(b"\n")
+        raise _not_text(path, number, f"a byte that is not {dialect.encoding}") from error
     finally:
         lines.detach()
     if seen < dialect.above + dialect.below:
