@@ -122,7 +122,9 @@ class Files(Strategy):
         listed = files.listing(known)
         renamed = self._renamed(listed, known, files.carrier) if known else {}
         for path, before in renamed.items():
-            known = known.loaded([replace(listed.ready.files[path], loaded=before.loaded)], [before.path])
+            known = (known or Manifest()).loaded(
+                [replace(listed.ready.files[path], loaded=before.loaded)], [before.path]
+            )
         parts = list(self._compared(listed, known, since))
         deleted = [] if known is None else self._removed_files(listed, known)
         parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in deleted]
