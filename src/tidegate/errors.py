@@ -25,6 +25,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
         CommitConflict *           another writer committed in the meantime
         CommitUnknown *            the reply to a commit was lost
         SparkLost *                Spark's process ended in the middle
+          OutOfMemory *            because its memory did not suffice
         TableDamaged               a data file of the table that is missing, cut or overwritten
         VersionGone                an older version of the table that is no longer kept
         RowsMoved                  rows moved out of partitions that the load did not compare
@@ -263,6 +264,13 @@ class SparkLost(WriteError):
     default_hint = (
         "Run again. Was it killed for using too much memory? Change `spark: {conf: {spark.driver.memory: 4g}}` first."
     )
+
+
+class OutOfMemory(SparkLost):
+    """Spark's memory did not suffice; the next attempt reads in smaller parts."""
+
+    code = "out_of_memory"
+    default_hint = "Give Spark more memory: `spark: {conf: {spark.driver.memory: 8g}}`; then run again."
 
 
 class TableDamaged(WriteError):

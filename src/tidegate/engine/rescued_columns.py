@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
@@ -84,6 +84,10 @@ class RescuingSource(Source[Probe]):
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices, see `Source`."""
         return self.source.read(session, probe, parts, schema)
+
+    def smaller(self) -> Self:
+        """Of the source."""
+        return replace(self, source=self.source.smaller())
 
     def origin(self) -> Origin | None:
         """Of the source."""

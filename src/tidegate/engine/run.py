@@ -29,7 +29,15 @@ from tidegate.engine.retries import retrying
 from tidegate.engine.run_log import RunLog
 from tidegate.engine.stages.read import SMALL_ROWS
 from tidegate.engine.stream import Stream
-from tidegate.errors import CommitUnknown, InternalError, RegistryError, TidegateError, WriteError, interrupted
+from tidegate.errors import (
+    CommitUnknown,
+    InternalError,
+    RegistryError,
+    SparkLost,
+    TidegateError,
+    WriteError,
+    interrupted,
+)
 from tidegate.registry import recent
 from tidegate.registry.leases import Lease
 from tidegate.spark.failures import told_as_lost
@@ -188,18 +196,22 @@ def _outcome(stream: Stream, done: LoadResult, journal: Journal, began: float) -
 
 
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
-    failed_before = journal.broken
+    failed_before, tried = journal.broken, stream
     unknown: list[CommitUnknown] = []
 
     def load_once() -> LoadResult:
+        nonlocal tried
         try:
-            return _load(stream, context, lease, journal)
+            with told_as_lost():
+                return _load(tried, context, lease, journal)
         except CommitUnknown as error:
             unknown[:] = [error]
             raise
         except WriteError as error:
             if unknown and journal.plan is None:  # the table could not be asked whether it shows the load
                 raise unknown[0] from error
+            if isinstance(error, SparkLost):  # mostly for its memory, of which the system may have had too little
+                tried = replace(tried, source=tried.source.smaller())
             raise
 
     def again(why: str, wait: float) -> None:
@@ -207,7 +219,7 @@ def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journa
         journal.retry(context.redact(why), wait)
 
     try:
-        return retrying(again)(told_as_lost()(load_once))
+        return retrying(again)(load_once)
     except Exception as error:  # the border of a stream: a bug must not take the others down
         if interrupted(error) or context.interrupted():
             raise KeyboardInterrupt from error

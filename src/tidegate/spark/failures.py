@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from tidegate.core.cutting import cut
 from tidegate.core.refusals import marked_text
+from tidegate.core.server_limits import limit_of
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
     EnvironmentMissing,
+    OutOfMemory,
     SchemaRefused,
     SourceError,
     SourceUnavailable,
@@ -41,7 +44,6 @@ _CONFLICT = re.compile(
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
-_LOCKED = re.compile(r"canceling statement due to lock timeout")
 _TIMED_OUT = re.compile(r"canceling statement due to statement timeout|max_statement_time exceeded|ER_QUERY_TIMEOUT")
 _NULL = re.compile(
     r"\[NOT_NULL_ASSERT_VIOLATION\][^\n:]*:\s*(?P<column>[^\n]+?)\s*(?:\n|If the schema)"
@@ -49,7 +51,6 @@ _NULL = re.compile(
 )
 _TOO_LONG = re.compile(r"File name too long|Mkdirs failed to create|KeyTooLong")
 _FOLDER = re.compile(r"/(?P<column>[^/=\s]+)=(?:(?!: File name too long| \(exists=)[^/\n])*")
-_FULL = re.compile(r"too many connections|too many clients|remaining connection slots|max_user_connections")
 # What Kafka's client says of brokers that do not answer, and what Spark's source makes of it.
 _KAFKA = re.compile(
     r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network|BrokerNotAvailable|CoordinatorNotAvailable)"
@@ -70,6 +71,10 @@ REFUSED_BY_CATALOG = (
     "given cannot be renewed."
 )
 CATALOG_LOST = "the lake's catalog cannot be reached or refused"
+# Of Java, of Spark, and of the drivers, which catch what Java raises or count for themselves.
+_NO_MEMORY = re.compile(r"OutOfMemoryError|Ran out of memory|maxResultBuffer|GC overhead limit")
+ENDED_WITHOUT_MEMORY = 3
+"""What a Java that was started to end when its memory does not suffice ends with."""
 LONGEST_NAME = 255
 PATIENCE = 1.0
 """Seconds within which a process that dies refuses connections."""
@@ -142,11 +147,6 @@ _PROBLEMS = (
         "Run again when that process has finished; `tidegate doctor` shows the catalog's file.",
     ),
     (
-        re.compile(r"OutOfMemoryError"),
-        "Spark has too little memory",
-        "Give it more: `spark: {conf: {spark.driver.memory: 8g}}`; then run again.",
-    ),
-    (
         re.compile(r"UncheckedSQLException|SQLITE_|PSQLException|RESTException|ServiceFailure|ServiceUnavailable"),
         CATALOG_LOST,
         None,
@@ -191,8 +191,8 @@ def needing(driver: str, jars: Sequence[str], connection: str) -> Iterator[None]
     except Exception as error:
         if "ClassNotFoundException" not in str(error) or driver not in str(error):
             text = everything(error)
-            if busy := _busy(text, f"connection {connection!r} was asked for columns"):
-                raise busy from error
+            if limited := _limited(text, f"connection {connection!r} was asked for columns"):
+                raise limited from error
             if _DRIVER.search(text) and not (_REFUSED.search(text) or "SQLSyntaxErrorException" in text):
                 raise SourceUnavailable(
                     f"connection {connection!r}: Spark's driver cannot reach the server, or has lost it"
@@ -235,14 +235,29 @@ def told_as_lost() -> Iterator[None]:
         )
         if isinstance(error, TidegateError) or not (asked and (lost := _lost(everything(error)))):
             raise
-        raise SparkLost(lost) from error
+        raise lost from error
 
 
-def _lost(text: str) -> str | None:
+def _lost(text: str, doing: str = "") -> SparkLost | None:
     """What of Spark has ended, if that is why it failed."""
     if _SERVER_GONE.search(text):
-        return "the Spark Connect server was lost"
-    return "Spark's process ended" if _died(text) else None
+        return SparkLost(f"the Spark Connect server was lost{doing}")
+    if not _died(text):
+        return None
+    if _exit_code() == ENDED_WITHOUT_MEMORY:
+        return OutOfMemory(f"Spark's process ended, because its memory did not suffice{doing}")
+    return SparkLost(f"Spark's process ended{doing}")
+
+
+def _exit_code() -> int | None:
+    """Of the process of this process's Spark; None where it lives, or is another's."""
+    from pyspark import SparkContext  # noqa: PLC0415 - importing pyspark takes a second
+
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - see `Jvm.connect`
+    try:
+        return cast("int", process.wait(PATIENCE)) if process is not None else None
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _died(text: str) -> bool:
@@ -267,7 +282,7 @@ def jvm_answers() -> bool:
     return True
 
 
-def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: PLR0911 - one return a meaning
+def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
     if of_value := _of_value(text, doing):
@@ -277,12 +292,14 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     job = _FAILED_JOB.search(text)
     if _UNKNOWN.search(text):
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
+    if _NO_MEMORY.search(text):
+        return OutOfMemory(f"Spark's memory did not suffice while {doing}")
     if of_source := _source_failure(text[job.start() :] if job else "", text, doing):
         return of_source
     if _CONFLICT.search(text):
         return CommitConflict(f"another writer committed while {doing}")
-    if lost := _lost(text):
-        return SparkLost(f"{lost} while {doing}")
+    if lost := _lost(text, f" while {doing}"):
+        return lost
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)
@@ -331,6 +348,8 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
     Args:
         job: what was said of a job that failed; empty if none did.
     """
+    if limited := _limited(job, doing):
+        return limited
     if _REFUSED.search(job):
         return SourceError(
             f"the source rejected a statement while {doing}",
@@ -342,8 +361,6 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
             hint="Raise `statement_timeout` (PostgreSQL) or `max_statement_time` (MariaDB) for the user that Tidegate "
             "connects as, such as `ALTER ROLE … SET statement_timeout = 0`; then run again.",
         )
-    if busy := _busy(job, doing):
-        return busy
     if _DRIVER.search(job):
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _KAFKA.search(text):
@@ -351,20 +368,13 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
     return None
 
 
-def _busy(text: str, doing: str) -> SourceUnavailable | None:
-    """What others do at the server, for which a load has to wait."""
-    if _LOCKED.search(text):
-        return SourceUnavailable(
-            f"another session has locked a table of the source, or waits for its lock, while {doing}",
-            hint="Run again when its TRUNCATE or ALTER TABLE has ended; in PostgreSQL, `pg_stat_activity` shows it.",
-        )
-    if _FULL.search(text):
-        return SourceUnavailable(
-            f"the source takes no more connections, of this login or at all, while {doing}",
-            hint="Raise the limit, such as `ALTER ROLE … CONNECTION LIMIT 20` (PostgreSQL), or let fewer parts be read "
-            "at a time: `spark: {master: local[2]}`. Spark needs connections beside Tidegate's own.",
-        )
-    return None
+def _limited(text: str, doing: str) -> SourceError | None:
+    """What the server refuses for now."""
+    limit = limit_of(text)
+    if limit is None:
+        return None
+    kind = SourceUnavailable if limit.passes else SourceError
+    return kind(f"{limit.reason}, while {doing}", hint=limit.hint)
 
 
 def failed_in_a_job(text: str) -> bool:

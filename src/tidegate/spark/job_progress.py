@@ -42,7 +42,7 @@ def watched(
         yield
     finally:
         ended.set()
-        watcher.join()
+        watcher.join(every)  # a Spark that does not answer must not hold up what ends
         for name, value in before.items():
             with suppress(Exception):  # a Spark that died keeps no property
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away

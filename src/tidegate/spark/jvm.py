@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 CLASS_PATH = "SPARK_DIST_CLASSPATH"
 POLL = 0.02
 """Seconds between two looks for a JVM that starts."""
+END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""Java goes on without the thread whose memory did not suffice, for which others would wait for ever."""
 _LAUNCHING = re.compile(
     r"spark\.(master|app\.name|plugins|driver\..*|submit\..*|jars(\..*)?|files|archives|pyspark\..*|yarn\..*|"
     r"kubernetes\..*|kerberos\..*|hadoop\.fs\.defaultFS)"

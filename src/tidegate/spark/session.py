@@ -21,7 +21,7 @@ from tidegate.errors import ConfigError, EnvironmentMissing, SparkLost, Tidegate
 from tidegate.spark import archive
 from tidegate.spark.failures import told_as_lost
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, resolve
-from tidegate.spark.jvm import Jvm
+from tidegate.spark.jvm import END_WITHOUT_MEMORY, Jvm
 from tidegate.spark.logs import keep_secrets, silence_refused_statements
 from tidegate.spark.masks import Masks
 from tidegate.spark.needed import EXTENSIONS, LOG_STORE, STARTED_WITH, extensions_of, need_jars, need_settings
@@ -352,7 +352,7 @@ class Sessions:
         # Spark's event log masks secrets only in settings that Spark was started with.
         for lake in self._lakes:
             conf |= {key: value for key, value in lake.items() if key == LOG_STORE or self._masks.hide(key, value)}
-        java = ["-Duser.timezone=UTC", *options]
+        java = ["-Duser.timezone=UTC", END_WITHOUT_MEMORY, *options]
         if self._local:
             if mask := os.environ.get("TIDEGATE_UMASK"):
                 conf["spark.hadoop.fs.permissions.umask-mode"] = mask

@@ -181,7 +181,7 @@ def test_too_little_memory(tidegate, workspace, shop, spark):
     add(shop, 5, 48_000_000)
     configure(workspace, shop, **{"spark.driver.memory": "512m"})
     said = tidegate.process("run")
-    said.refuses("spark_lost" if "[spark_lost]" in said.err else "write", 1, "memory", "spark.driver.memory")
+    said.refuses("out_of_memory", 1, "memory did not suffice", "spark.driver.memory")
     assert workspace.snapshots("shop.orders") == before
     configure(workspace, shop, **{"spark.driver.memory": "2g"})
     assert tidegate.process("run").exit_code == 0

@@ -48,6 +48,10 @@ def sqlserver(code: int, text: str) -> TidegateError:
     return of_sqlserver.translate("shop", "[loader]", *of_sqlserver.number_and_text(error))
 
 
+def mariadb(code: int, text: str) -> TidegateError:
+    return of_mariadb.translate("shop", pymysql.OperationalError(code, text), "'loader'@'%'")
+
+
 def teradata(code: int, text: str) -> TidegateError:
     return of_teradata.translate("shop", "loader", simulated_teradata.error(code, text))
 
@@ -104,6 +108,15 @@ CASES: list[tuple[Translate, int | str, str, type[TidegateError], str, str]] = [
         *(sqlserver, 229, "VIEW SERVER STATE permission was denied on object 'server', database 'master'."),
         *(SourceError, "denied", "`GRANT VIEW SERVER STATE TO [loader]`"),
     ),
+    *(
+        (mariadb, code, text, SourceUnavailable, "takes no more connections", "MAX_USER_CONNECTIONS 20")
+        for code, text in (
+            (1040, "Too many connections"),
+            (1203, "User loader already has more than 'max_user_connections' active connections"),
+            (1226, "User 'loader' has exceeded the 'max_user_connections' resource (current value: 4711)"),
+        )
+    ),
+    (mariadb, 1054, "Unknown column 'too many clients' in 'SELECT'", ColumnMissing, "too many clients", ""),
     (teradata, 3807, "Object 'x' does not exist.", ColumnMissing, "does not exist", ""),
     (teradata, 3706, "Syntax error: expected something between", ConfigError, "Syntax error", ""),
     (teradata, 5589, "Function 'HASH_MD5' does not exist.", SourceError, "hash_md5 is not installed", ""),

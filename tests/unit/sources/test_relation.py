@@ -48,12 +48,15 @@ def test_table_of_three_parts() -> None:
         "SELECT * FROM a;",
         "WITH a AS (SELECT 1) SELECT * FROM a UNION ALL SELECT 2 -- the end",
         "SELECT 'a;b' AS x",
+        "SELECT id FROM a; -- the end",
+        "SELECT id /* a; b */ FROM a ;; /* the end */\n",
     ],
 )
 def test_queries(text: str) -> None:
     relation = of_query(Postgresql(), text)
     assert relation.sql.startswith("(\nSELECT" if text.startswith("SELECT") else "(\nWITH")
     assert relation.sql.endswith("\n) AS source_query")
+    assert ";" not in relation.sql.replace("a;b", "").replace("a; b", "")
     assert not relation.parts
 
 
@@ -105,7 +108,9 @@ def test_no_dialect() -> None:
     ("rows", "row_bytes", "wanted", "slices"),
     [
         (0, 100, None, 1),
-        (50_000, 10_000, None, 1),
+        (50_000, 1_000, None, 1),
+        (50_000, 10_000, None, 8),
+        (4_000, 2**20, None, 63),
         (50_001, 1, None, 2),
         (100_001, 1, None, 3),
         (60_000, 10_000, None, 9),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +15,7 @@ from tidegate.errors import (
     CommitUnknown,
     EnvironmentMissing,
     FileUnreadable,
+    OutOfMemory,
     SchemaRefused,
     SourceError,
     SourceUnavailable,
@@ -36,6 +39,11 @@ DRIVER = "org.duckdb.DuckDBDriver"
         ('Job aborted due to stage failure: PSQLException: ERROR: snapshot "3-1B-1" does not exist', SourceUnavailable),
         ("Job aborted due to stage failure: PSQLException: ERROR: division of 'secret-value' by zero", SourceError),
         ("Job aborted due to stage failure: ERROR: canceling statement due to lock timeout", SourceUnavailable),
+        ("in stage 3: PSQLException: ERROR: canceling statement due to conflict with recovery", SourceUnavailable),
+        ("in stage 3: PSQLException: ERROR: out of shared memory\n  Hint: You might need to increase", SourceError),
+        ("in stage 3: org.postgresql.util.PSQLException: Ran out of memory retrieving query results.", OutOfMemory),
+        ("in stage 3: PSQLException: Result set exceeded maxResultBuffer limit. Received:  9", OutOfMemory),
+        ("Job aborted: org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] x", OutOfMemory),
         ("in stage 3: java.sql.SQLRecoverableException: gone\n\tat java.sql/java.sql.DriverManager", SourceUnavailable),
         ("in stage 3: RuntimeException: x\n\tat java.sql/java.sql.Timestamp.valueOf(Timestamp.java:1)", WriteError),
         ("in stage 3: RuntimeException: x\n\tat java.sql/java.sql.Date.valueOf(Date.java:1)", WriteError),
@@ -166,6 +174,16 @@ def test_a_jvm_that_died_is_told_as_such(name: str, monkeypatch: pytest.MonkeyPa
     assert type(found) is SparkLost
     assert found.message.startswith("Spark's process ended while")
     assert "spark.driver.memory" in found.hint
+
+
+def test_a_jvm_that_ended_for_its_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = type("Py4JNetworkError", (Exception,), {})("Answer from Java side is empty")
+    for code, kind in ((3, OutOfMemory), (1, SparkLost)):
+        with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"]) as ended:
+            monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=ended))
+            found = translate(broken, "writing to lake.a.b")
+        assert type(found) is kind
+        assert "spark.driver.memory" in found.hint
 
 
 def test_a_jvm_that_lives_is_not_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:

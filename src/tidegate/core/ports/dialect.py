@@ -118,11 +118,16 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdbc:
-    """How Spark reaches the database, and writes its SQL; the password is among the properties and nowhere else."""
+    """How Spark reaches the database, and writes its SQL; the password is among the properties and nowhere else.
+
+    Args:
+        trips: the properties by which so many rows come in a round trip at most.
+    """
 
     url: str
     properties: Mapping[str, str]
     escaped: Callable[[str], str] = str
+    trips: Callable[[int], Mapping[str, str]] = lambda rows: {"fetchsize": str(rows)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeVar
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
@@ -277,6 +277,10 @@ class Source(Protocol[P]):
     @abstractmethod
     def read(self, session: SparkSession, probe: P, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices in the probe's snapshot, with the columns and stored types of `schema`, in order."""
+
+    def smaller(self) -> Self:
+        """The same rows, of which Spark holds fewer at a time: the next attempt where it did not survive."""
+        return self
 
     @abstractmethod
     def jars(self) -> tuple[str, ...]:

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 import pymysql
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, no_connection, out_of_time, unreachable
+from tidegate.dialects.shared.errors import (
+    bad_query,
+    bad_value,
+    limited,
+    login_refused,
+    no_connection,
+    out_of_time,
+    unreachable,
+)
 from tidegate.dialects.shared.tls import unverified
 from tidegate.errors import (
     ColumnMissing,
@@ -35,12 +43,11 @@ TIMED_OUT = {
     1969: ("max_statement_time", "ALTER USER … WITH MAX_STATEMENT_TIME 0"),
     3024: ("max_execution_time", "SET GLOBAL max_execution_time = 0"),
 }
+FULL = dict.fromkeys((1040, 1203, 1226), "too many connections")
 CUT = {
-    1040: "too many connections",
     1053: "the server is shutting down",
     1129: "the server blocks this host",
     1130: "the server does not allow logins from this host",
-    1203: "too many connections for this user",
     1205: "another session holds a lock on the table",
     1213: "a deadlock",
     1317: "the statement was killed",
@@ -91,6 +98,8 @@ def translate(name: str, error: pymysql.Error, account: str) -> TidegateError:  
         return SourceError(f"connection {name!r}: {text}", hint=hint)
     if number in TIMED_OUT:
         return out_of_time(name, *TIMED_OUT[number])
+    if number in FULL and (full := limited(name, FULL[number])):
+        return full
     if number in CHANGED:
         return SourceMoved(f"connection {name!r}: the table was altered while it was being read")
     if number in CUT or isinstance(error, pymysql.InterfaceError):
@@ -108,6 +117,8 @@ def refused(name: str, where: str, error: pymysql.Error | OSError) -> TidegateEr
         return login_refused(name, where)
     if number in NAMES or number in DENIED:
         return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
+    if number in FULL and (full := limited(name, FULL[number])):
+        return full
     if number in UNREACHED:
         return unreachable(name, where, no_connection(text))
     return unreachable(name, where, CUT.get(number, f"{type(error).__name__} {number}"))

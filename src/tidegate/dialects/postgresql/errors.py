@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 
 from tidegate.core.refusals import marked_text
-from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, out_of_time, unreachable
+from tidegate.dialects.shared.errors import bad_query, bad_value, limited, login_refused, out_of_time, unreachable
 from tidegate.dialects.shared.tls import unverified
 from tidegate.errors import (
     ColumnMissing,
@@ -27,7 +27,8 @@ DENIED = re.compile(r"permission denied for (?P<kind>[a-z ]+?) (?P<name>\S.*)")
 NO_ENTRY = re.compile(r'permission denied for database "(?P<name>[^"]+)"')
 POLICY = "affected by row-level security policy"
 PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
-NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
+# Syntax errors and unknown names, found before a row is read: the text holds words of the statement, and no value.
+NAMES_ONLY = "42"
 
 UNVERIFIED = {
     "certificate verify failed": "its certificate has expired, or is of an authority that is not trusted",
@@ -58,6 +59,8 @@ def translate(  # noqa: C901, PLR0911 - one answer a class of errors
     text = (error.diag.message_primary or "").strip()
     if bad := marked_text(text):
         return bad_value(name, bad)
+    if limit := limited(name, str(error)):
+        return limit
     match error:
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return ColumnMissing(f"connection {name!r}: {text}")
@@ -71,18 +74,13 @@ def translate(  # noqa: C901, PLR0911 - one answer a class of errors
         case errors.InsufficientPrivilege():
             hint = f"Let an administrator run `{_grant(text, user, schemas_of)}`, then `tidegate doctor`."
             return SourceError(f"connection {name!r}: {text}", hint=hint)
-        case errors.SyntaxErrorOrAccessRuleViolation() if (error.sqlstate or "").startswith(NAMES_ONLY):
+        case _ if (error.sqlstate or "").startswith(NAMES_ONLY) and error.diag.statement_position:
             return bad_query(name, text)
         case errors.CharacterNotInRepertoire() | errors.UntranslatableCharacter():
             return SourceError(
                 f"connection {name!r}: a text in the table is not valid in the encoding of the database, or not UTF-8",
                 hint="Correct those rows (`SELECT … WHERE convert_to(…, 'UTF8') IS NULL` stops at the first), or leave "
                 "the column out with `exclude:`.",
-            )
-        case errors.LockNotAvailable():
-            return SourceUnavailable(
-                f"connection {name!r}: another session holds a lock on the table",
-                hint="Run again once the ALTER or the maintenance of the table has finished.",
             )
         case errors.QueryCanceled() if "statement timeout" in text:
             return out_of_time(name, "statement_timeout", "ALTER ROLE … SET statement_timeout = 0")
@@ -101,6 +99,8 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     text = " ".join(str(error).lower().split())
     if reason := next((reason for piece, reason in UNVERIFIED.items() if piece in text), None):
         return unverified(name, where, reason)
+    if limit := limited(name, str(error)):
+        return limit
     if found := NO_ENTRY.search(str(error)):
         return SourceRefused(
             f"connection {name!r}: {where} does not let the login into database {found['name']!r}",
@@ -138,8 +138,6 @@ def _reason(error: psycopg.Error) -> str:
     known = (
         ("connection refused", "connection refused"),
         ("timeout", "timed out"),
-        ("too many clients", "too many clients"),
-        ("too many connections", "too many connections"),
         ("starting up", "the server is starting"),
         ("shutting down", "the server is shutting down"),
         ("terminating connection", "the connection was lost"),

@@ -30,6 +30,7 @@ from tidegate.dialects.postgresql.address import encrypted, options_of, reaching
 from tidegate.dialects.postgresql.errors import refused, translated_errors
 from tidegate.dialects.postgresql.placeholders import escaped
 from tidegate.dialects.shared.answers import Answers
+from tidegate.dialects.shared.errors import limited
 from tidegate.dialects.shared.server_url import in_brackets
 from tidegate.errors import ConfigError, InternalError, SourceMoved, SourceUnavailable, TidegateError
 
@@ -69,6 +70,13 @@ TO_JDBC = {
     "sslpassword": "sslpassword",
     "sslrootcert": "sslrootcert",
 }
+
+
+# Statistics count a text as it lies on the disk, compressed. The driver counts what comes: after the first trip as many
+# rows come in one as there is room for, and where rows grow beyond that, it ends the load before Java's memory does.
+FIRST_TRIP = 16
+TRIP = "4p"
+"""Of Java's memory, in percent: several parts are read at a time."""
 
 
 class PostgresqlSession(PreSnapshotSession):
@@ -283,6 +291,7 @@ class PostgresqlSession(PreSnapshotSession):
             url=f"jdbc:postgresql://{in_brackets(info.host)}:{info.port}/{quote(info.dbname, safe='')}",
             properties=properties,
             escaped=escaped,
+            trips=_trips,
         )
 
     def list_tables(self) -> list[tuple[str, str]]:
@@ -316,7 +325,9 @@ class PostgresqlSession(PreSnapshotSession):
         options = f"{LOCK_TIMEOUT} {self._options.get('options', '')}".strip()
         try:
             psycopg.connect("", **cast("Any", {**reaching(self._options), "options": options})).close()
-        except psycopg.Error:
+        except psycopg.Error as error:
+            if limit := limited(self.name, str(error)):
+                raise limit from error
             return {}
         return {"options": options}
 
@@ -379,3 +390,10 @@ class PostgresqlSession(PreSnapshotSession):
             if self._failed is error:
                 raise
             raise self._failed from error
+
+
+def _trips(rows: int) -> dict[str, str]:
+    if rows <= FIRST_TRIP:
+        return {"fetchsize": str(rows)}
+    limits = {"adaptiveFetch": "true", "adaptiveFetchMaximum": str(rows), "maxResultBuffer": TRIP}
+    return {"fetchsize": str(FIRST_TRIP), **limits}

@@ -129,7 +129,8 @@ def _refuse_same_names(label: str, names: Sequence[str]) -> None:
         if (other := seen.get(name.lower())) is not None:
             raise SchemaRefused(
                 f"{label} has two columns that Spark cannot tell apart: {other!r} and {name!r}",
-                hint=f"Leave one out with `source: {{exclude: {listed([name])}}}`, or rename it in a `query:`.",
+                hint=f"Rename one in a `query:`, as by `AS {name}_2`"
+                + (f", or leave it out with `source: {{exclude: {listed([name])}}}`." if other != name else "."),
             )
         seen[name.lower()] = name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.core.server_limits import limit_of
 from tidegate.errors import ConfigError, SchemaRefused, SourceError, SourceRefused, SourceUnavailable
 
 
@@ -24,6 +25,15 @@ def login_refused(name: str, where: str) -> SourceRefused:
         f"connection {name!r}: {where} refused the login",
         hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
     )
+
+
+def limited(name: str, text: str) -> SourceError | None:
+    """What the server refuses for now, by its own words."""
+    limit = limit_of(text)
+    if limit is None:
+        return None
+    kind = SourceUnavailable if limit.passes else SourceError
+    return kind(f"connection {name!r}: {limit.reason}", hint=limit.hint)
 
 
 def unreachable(name: str, where: str, reason: str) -> SourceUnavailable:

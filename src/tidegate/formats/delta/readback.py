@@ -9,6 +9,7 @@ import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions, field  # type
 from tidegate.core.plan import Prune
 from tidegate.formats.delta import deletion_vectors, table
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of
-from tidegate.formats.shared.readback import places_in, places_of, tried
+from tidegate.formats.shared.readback import is_small, places_in, places_of, tried
 from tidegate.formats.shared.small_write import BACK_ROWS, OTHER_BYTES, OTHERS, READERS
 
 # Spark stores timestamps as INT96 unless told otherwise, and nanoseconds end in the year 2262.
@@ -60,6 +61,8 @@ def _added(log: Log, commit: Commit, columns: Sequence[str], key: Sequence[str])
     if any(file.get("deletionVector") for file in new) or sum(rows_of(file) or BACK_ROWS for file in new) > BACK_ROWS:
         return None
     files = Files(log, log.snapshot(commit.version))
+    if not files.are_small(new):
+        return None
     found = files.read(new, [*columns, *(name for name in key if name not in columns)])
     if not key or not found.num_rows:
         return found.select(list(columns))
@@ -81,6 +84,11 @@ class Files:
         fields = self._fields(names)
         parts = [self._read(file, fields) for file in files]
         return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
+
+    def are_small(self, files: Iterable[Mapping[str, Any]]) -> bool:
+        """See `readback.is_small`."""
+        with ExitStack() as held:
+            return is_small(PARQUET.make_fragment(held.enter_context(self._open(file))) for file in files)
 
     def any_left(self, files: Sequence[Mapping[str, Any]], keys: pa.Table) -> bool:
         """Whether one of the files holds a live row with one of these keys; yes where it takes long to tell.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -35,7 +36,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice
 from tidegate.core.type_limits import least, may_wrap
-from tidegate.formats.shared.readback import places_in, places_of, tried
+from tidegate.formats.shared.readback import is_small, places_in, places_of, tried
 from tidegate.formats.shared.small_write import BACK_ROWS, OTHER_BYTES, OTHERS, READERS
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def whole(table: Table, names: Sequence[str]) -> pa.Table | None:
 
 def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
     files = _files(table, snapshot)
-    if sum(file.record_count for file in files.values()) > BACK_ROWS:
+    if sum(file.record_count for file in files.values()) > BACK_ROWS or not _are_small(table, files.values()):
         return None
     wanted = [FileScanTask(file) for file in files.values()]
     if not key or not wanted:
@@ -93,10 +94,20 @@ def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) 
     for within in itertools.chain.from_iterable(_conditions(part, columns) for part in parts):
         tasks = list(table.scan(row_filter=within, snapshot_id=version).plan_files())
         left -= sum(task.file.record_count for task in tasks)
-        if left < 0:
+        if left < 0 or not _are_small(table, [task.file for task in tasks]):
             return None
         found.append(_read(table, tasks, names, within))
     return pa.concat_tables(found)
+
+
+def _are_small(table: Table, files: Iterable[DataFile]) -> bool:
+    """See `readback.is_small`; no other format than Parquet tells."""
+    with ExitStack() as held:
+        return is_small(
+            ParquetFileFormat().make_fragment(held.enter_context(table.io.new_input(file.file_path).open()))
+            for file in files
+            if file.file_format == FileFormat.PARQUET
+        )
 
 
 def _conditions(part: Slice, columns: Schema) -> Iterator[BooleanExpression]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidegate.formats.shared.small_write import BACK_BYTES
 
 PLACE = "__tidegate_place"
 
@@ -18,6 +20,15 @@ def tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
         return read()
     except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
         return None
+
+
+def is_small(files: Iterable[Any]) -> bool:
+    """Whether the values in these Parquet files fit in this process, by what they were before they were compressed.
+
+    Args:
+        files: `ParquetFileFragment`s.
+    """
+    return sum(group.total_byte_size for file in files for group in file.row_groups) <= BACK_BYTES
 
 
 def places_of(rows: pa.Table, keys: pa.Table) -> pa.Array:

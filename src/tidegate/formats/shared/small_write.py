@@ -12,6 +12,8 @@ from tidegate.core.plan import LoadPlan, Mode
 FEW_ROWS = 20_000
 # Up to so many rows another engine in this process has read and hashed them before Spark has planned to.
 BACK_ROWS = 100_000
+BACK_BYTES = 256 * 1024 * 1024
+"""Of all their values, of which this process holds several copies at a time."""
 # Beyond so many rows in the files that may hold a key of the commit, or bytes of their keys, Spark reads these sooner.
 OTHERS = 20_000_000
 OTHER_BYTES = 200_000_000

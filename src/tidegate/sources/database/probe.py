@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from tidegate.core.batch import Latest
@@ -186,13 +187,18 @@ class DatabaseProbe(Probe):
         """Rows, last cursor and bytes of a slice; asked once."""
         if part not in self._stats:
             ((rows, last, later, greatest),) = self.session.rows(self.statements.stats(part))
-            size = self.session.row_bytes(self._relation) * rows if rows else 0
+            size = self.row_bytes * rows if rows else 0
             found = SliceStats(rows=rows, last=last, later=later, greatest=greatest, bytes=size)
             self._stats[part] = found
             if isinstance(part, Range) and last is not None:
                 # Up to the last row seen is the same slice, and the one that gets loaded.
                 self._stats[replace(part, upto=last)] = found
         return self._stats[part]
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Of a row on average, as the database estimates it."""
+        return self.session.row_bytes(self._relation)
 
     def key_bounds(self, part: Slice, column: str) -> Prune | None:
         """Least and greatest value of a column in a slice, and all of them if they are few."""

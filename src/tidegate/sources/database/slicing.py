@@ -29,19 +29,22 @@ PAGES_FROM = 0.2
 
 
 def slices_for(rows: int, row_bytes: int, wanted: int | None) -> int:
-    """How many slices a number of rows is worth: more than cores, so that they end together; one for a small batch."""
+    """How many slices a number of rows is worth: more than cores, so that they end together; one for a small batch.
+
+    Example:
+        >>> slices_for(40_000, 200, None), slices_for(4_000, 2**20, None), slices_for(200_000, 200, None)
+        (1, 63, 4)
+    """
     if wanted is not None:
         return max(1, wanted)
-    if rows <= SMALL_ROWS:
-        return 1
-    return max(min(LEAST, math.ceil(rows / SMALL_ROWS)), min(MOST, math.ceil(rows * row_bytes / SLICE_BYTES)))
+    least = max(1, min(LEAST, math.ceil(rows / SMALL_ROWS)))
+    return max(least, min(MOST, math.ceil(rows * row_bytes / SLICE_BYTES)))
 
 
 def conditions(
-    session: Session, statements: Statements, sizes: Sequence[tuple[Slice, int]], wanted: int | None
+    session: Session, statements: Statements, sizes: Sequence[tuple[Slice, int]], wanted: int | None, row_bytes: int
 ) -> list[str]:
     """Disjoint conditions that together are the slices, given each with its number of rows."""
-    row_bytes = session.row_bytes(statements.relation) if any(rows > SMALL_ROWS for _, rows in sizes) else 1
     found: list[str] = []
     for part, rows in sizes:
         count = slices_for(rows, row_bytes, wanted)

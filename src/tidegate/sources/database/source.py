@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 # Where Spark notes that a text has a greatest length.
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+TRIP_BYTES = 32 * 1024 * 1024
+"""Of the rows that come in a round trip, by the average of the table."""
+FEWER = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class Database(Source[DatabaseProbe]):
         table: the table, `schema.table`; a part in double quotes may contain dots.
         query: one SELECT statement instead of a table.
         slices: the number of parallel parts in which a load is read; chosen by size unless given.
-        fetch_size: rows per round trip to the database; more rows take more memory.
+        fetch_size: rows per round trip to the database at most; wide rows come in trips of fewer.
         columns: exact types where the database's own say too little, `{amount: "decimal(20,4)"}`; `text` reads any type
             as the text that the database writes.
         include: read only these columns; a name with `*` or `?` stands for every one that matches.
@@ -161,13 +164,13 @@ class Database(Source[DatabaseProbe]):
         dialect, spark, own = statements.dialect, Spark(), statements.own
         aliases = _aliases(own)
         sizes = [(part, probe.stats(part).rows) for part in parts]
-        predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
+        predicates = conditions(probe.session, statements, sizes, self.slices, probe.row_bytes) or ["1 = 0"]
         extra, predicates = _asked(statements, parts, predicates, known=dialect_of(self.connection).known)
         jdbc = probe.session.jdbc()
         readings = [dialect.read(column) for column in own]
         properties = {
             **jdbc.properties,
-            "fetchsize": str(self.fetch_size),
+            **jdbc.trips(max(1, min(self.fetch_size, TRIP_BYTES // probe.row_bytes))),
             # Text compares otherwise in Spark than in the database.
             "pushDownPredicate": "false",
             "customSchema": ", ".join(
@@ -190,6 +193,10 @@ class Database(Source[DatabaseProbe]):
             plain = plain.selectExpr(*_packed(aliases, statements.schema, packed))
         # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
         return plain.toDF(*schema.names)
+
+    def smaller(self) -> Self:
+        """Fewer rows a round trip."""
+        return replace(self, fetch_size=max(1, self.fetch_size // FEWER))
 
     @staticmethod
     def tables(connection: Connection, pattern: str) -> list[tuple[str, str]]:

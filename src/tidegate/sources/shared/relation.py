@@ -75,11 +75,14 @@ def of_query(dialect: Connectable, text: str) -> Relation:
 
     hint = "Use one SELECT; put syntax that the parser does not know in a view."
     try:
+        words = sqlglot.tokenize(text, read=dialect.sqlglot)
+        while words and words[-1].token_type == sqlglot.TokenType.SEMICOLON:
+            words.pop()
+        text = text[: words[-1].end + 1] if words else ""  # what follows is a comment
         statements = [statement for statement in sqlglot.parse(text, read=dialect.sqlglot) if statement is not None]
     except sqlglot.errors.SqlglotError as error:
         raise ConfigError("query: cannot be parsed", hint=hint) from error
     writes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*writes):
         raise ConfigError("query: must be exactly one SELECT that only reads", hint=hint)
-    # On lines of its own, for the query may end with a comment.
-    return Relation(sql=dialect.named(f"\n{text.strip().rstrip(';').rstrip()}\n", "source_query"), label="the query")
+    return Relation(sql=dialect.named(f"\n{text.strip()}\n", "source_query"), label="the query")
