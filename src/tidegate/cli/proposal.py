@@ -1,6 +1,7 @@
 """Decides what `tidegate init` proposes for each table: key, strategy, write mode, deletes, types and layout.
 
-Everything comes from the database's catalog; no row is read. What is left out is listed with the reason.
+Everything comes from the database's catalog; no row is read but the first ones of a SQLite file, whose catalog promises
+nothing. What is left out is listed with the reason.
 """
 
 from __future__ import annotations

@@ -278,6 +278,28 @@ def test_tables_and_facts(file: File) -> None:
     assert "MONEY" in facts.unsupported["b"]
 
 
+def test_a_column_whose_values_are_not_what_is_declared_is_proposed_as_what_it_holds(file: File) -> None:
+    """As Prisma, Go, Sequelize and Django write times, and bytes in a column of text."""
+    columns = {
+        "ms": 1704164645123,
+        "nano": "2024-01-02 03:04:05.123456789+00:00",
+        "node": "2024-01-02 03:04:05.120 +00:00",
+    }
+    columns |= {"py": "2024-01-02 03:04:05.123456", "iso": "2024-01-02T03:04:05Z", "raw": b"\x00"}
+    file.writer.execute(
+        f"CREATE TABLE apps (id INTEGER PRIMARY KEY, {', '.join(f'{name} DATETIME' for name in columns)})"
+    )
+    file.writer.execute("INSERT INTO apps VALUES (1, ?, ?, ?, ?, ?, ?)", tuple(columns.values()))
+    connection = file.source().connection
+    (facts,) = table_facts(connection, "apps")
+    assert facts.columns.names == ("id", "node", "py", "iso")
+    assert set(facts.unsupported) == {"ms", "nano", "raw"}
+    assert facts.as_text == ["ms", "nano"]
+    read = Database(connection=connection, table="apps", columns={"ms": "text", "nano": "text"}, exclude=("raw",))
+    with read.probe() as probe:
+        assert probe.fingerprint(Everything()).rows == 1
+
+
 def test_cuts_cover_every_row_once(file: File) -> None:
     file.writer.executemany("INSERT INTO orders (id) VALUES (?)", [(number,) for number in (1, 5, 6, 7, 100, 1000)])
     with file.source().probe() as probe:

@@ -39,7 +39,7 @@ def init(
     """Writes a commented tidegate.yaml.
 
     From a database URL it lists the tables and proposes key, strategy, deletes, types and layout for each; of many
-    tables that are loaded alike it makes one stream with a pattern. Reads no rows.
+    tables that are loaded alike it makes one stream with a pattern. Reads no rows but the first ones of a SQLite file.
     """
     from tidegate.cli.project_file import example, grouped, render  # noqa: PLC0415 - only `init` proposes
     from tidegate.cli.proposal import Scope, login, propose  # noqa: PLC0415 - as above

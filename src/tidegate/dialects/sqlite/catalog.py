@@ -1,6 +1,6 @@
 """Reads SQLite's catalog: columns, keys and rowid.
 
-Never reads rows of a user's table, except to count them.
+Never reads rows of a user's table, except to count them, and to see whether a column holds what it is declared to hold.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import re
 
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import CatalogSession, Relation, Row, TableFacts
-from tidegate.core.schema import Schema
+from tidegate.core.schema import Column, Schema
 from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.sqlite.types import column_of
-from tidegate.errors import ColumnMissing, SourceError
+from tidegate.errors import ColumnMissing, SchemaRefused, SourceError
 
 VIEW = "tidegate described"
 NOW = re.compile(r"CURRENT_TIMESTAMP|(?:datetime|strftime)\s*\((?![^()]*localtime)[^()]*'now'[^()]*\)?", re.IGNORECASE)
@@ -22,6 +22,8 @@ SETS = re.compile(
     r"WHERE\s+\w+\s*=\s*(?:NEW|OLD)\.\w+\s*;\s*END\s*;?\s*",
     re.IGNORECASE,
 )
+LOOKED_AT = 1_000
+"""So many rows of a table tell whether its columns hold what they are declared to hold."""
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
 
@@ -189,18 +191,37 @@ def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ..
     return found
 
 
+def _fits(session: CatalogSession, relation: Relation, column: Column) -> bool:
+    """Whether the first rows hold what the column is to hold, which no declaration says."""
+    asked = session.dialect.read(column).sql
+    rows = f"SELECT {session.dialect.quote(column.name)} FROM {relation.sql} LIMIT {LOOKED_AT}"
+    try:
+        session.rows(f"SELECT count({asked}) FROM ({rows})")
+    except SchemaRefused:
+        return False
+    return True
+
+
 def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
-    found = _mapped(session, relation, ColumnSelection())
+    natives = {name: (declared, nullable) for name, declared, nullable in _describe(session, relation)}
+    found = described(relation.label, [*natives.items()], ColumnSelection(), column_of)
+    fitting = tuple(column for column in found.columns if _fits(session, relation, column))
+    others = {
+        **found.unsupported,
+        **{each.name: f"{each.label}, which not every value is" for each in found.columns if each not in fitting},
+    }
+    texts = [column for name in others if isinstance(column := column_of(name, natives[name], "text"), Column)]
     keys = sorted((row[5], row[1]) for row in _info(session, relation.parts) if row[5])
     listed = session.rows(f"SELECT * FROM pragma_index_list({_arguments(session, relation.parts)})")
     indexes = [_indexed(session, relation, row[1]) for row in listed if row[3] != "pk"]
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=found.columns),
-        unsupported=found.unsupported,
+        columns=Schema(columns=fitting),
+        unsupported=others,
+        as_text=[column.name for column in texts if _fits(session, relation, column)],
         primary_key=tuple(name for _, name in keys),
         indexes=tuple(tuple(name for name in names if name is not None) for names in indexes),
         rows=session.estimate(relation, "1 = 1"),

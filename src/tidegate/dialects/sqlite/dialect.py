@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 ONE_FORM = frozenset({Kind.BINARY, Kind.BOOLEAN, Kind.DATE, Kind.INTEGER, Kind.TEXT})
+UTC = (" +0000 UTC", " +00:00", "+00:00", "Z")
 FLOAT_DIGITS = 15  # what a decimal of so many digits keeps on its way through a double
 
 
@@ -195,7 +196,23 @@ class Sqlite(Connectable):
             f"AND {rest} < '24'"
         )
         value = f"substr({sql}, 1, 10) || ' ' || {self._clock(rest)}"
-        return self._case(sql, column, usual, whole, (f"{parts} AND {self._is_clock(rest)}", value))
+        return self._case(
+            sql, column, usual, whole, (f"{parts} AND {self._is_clock(rest)}", value), self._of_utc(sql, day)
+        )
+
+    def _of_utc(self, sql: str, day: str) -> tuple[str, str]:
+        """A timestamp that says it is of UTC, as libraries of many languages write it."""
+        clock, tail = f"substr({sql}, 12, 8)", f"substr({sql}, 20)"
+        for zone in UTC:
+            tail = f"replace({tail}, '{zone}', '|')"
+        digits = f"substr({tail}, 2, length({tail}) - 2)"
+        good = (
+            f"{self._is(sql, 'text')} AND {day} AND substr({sql}, 11, 1) IN (' ', 'T') AND {clock} < '24' "
+            f"AND time({clock}) IS {clock} AND instr({sql}, '|') = 0 AND instr({tail}, '|') = length({tail}) "
+            f"AND ({tail} = '|' OR {tail} GLOB '.[0-9]*' AND length({tail}) <= 8 AND {digits} NOT GLOB '*[^0-9]*')"
+        )
+        fraction = f"substr(replace({tail}, '|', '') || substr('.000000', length({tail})), 1, 7)"
+        return good, f"substr({sql}, 1, 10) || ' ' || {clock} || {fraction}"
 
     def _time(self, sql: str, column: Column) -> str:
         good = f"{self._is(sql, 'text')} AND length({sql}) BETWEEN 8 AND 15 AND {self._is_clock(sql)}"
