@@ -180,7 +180,7 @@ class Smart(Strategy):
     def check_position(self, since: Position, probe: Probe) -> None:
         """The source has to go on from where this strategy left it."""
         check_owner(since, self.kind, self.cursor)
-        check_continues(since, probe)
+        check_continues(since, probe, recreated=self.column is None)
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The changes found by the cheapest correct method; None if nothing changed and no comparison is due.

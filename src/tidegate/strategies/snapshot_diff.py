@@ -62,7 +62,7 @@ class SnapshotDiff(Strategy):
     def check_position(self, since: Position, probe: Probe) -> None:
         """The source has to be the one that this strategy loaded, at whatever state."""
         check_owner(since, self.kind, self.cursor)
-        check_same_source(since, probe)
+        check_same_source(since, probe, recreated=True)
 
     def detect(
         self,

@@ -10,7 +10,7 @@ import pytest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.cost_model import CHOICE, Cost, CostHistory, LoadMethod
-from tidegate.core.effects import Mirror, WriteHint
+from tidegate.core.effects import Mirror, Upsert, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
@@ -20,7 +20,10 @@ from tidegate.core.slices import Everything, Range
 from tidegate.engine.positions import measured_state
 from tidegate.errors import ConfigError, HistoryGone
 from tidegate.strategies.checksum import Checksum, Method
+from tidegate.strategies.full import Full
 from tidegate.strategies.smart import Smart
+from tidegate.strategies.snapshot_diff import SnapshotDiff
+from tidegate.strategies.watermark import Watermark
 from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
 from unit.strategies.fakes import Stream, Table
@@ -250,6 +253,38 @@ def test_a_position_that_was_measured_again_says_all_that_the_next_load_needs(st
     stream.position = replace(stream.position, state=state)
     stream.strategy.check_position(stream.position, stream.table)
     assert stream.strategy.resume_at(state) == stream.strategy.resume_at(before)
+
+
+@pytest.mark.parametrize(
+    "strategy", [Smart(), SnapshotDiff(), Checksum(method=Method.BY_DATE, column="updated_at"), Full()]
+)
+def test_a_table_that_is_swapped_for_another_is_followed_by_its_name_where_every_row_is_compared(strategy) -> None:
+    stream = Stream(table=source(), strategy=strategy)
+    stream.table.source = "db:1:shop:16401"
+    stream.run()
+    stream.table.source = "db:1:shop:16999"
+    stream.table.rows = source(4).rows
+    changes = stream.run()
+    assert changes is not None
+    assert not isinstance(changes.effect, Upsert)
+    assert changes.slices
+    stream.position = replace(stream.position, source="db:1:shop:16999")
+    if not isinstance(strategy, Full | Checksum):  # as before: these take whatever has the name
+        for elsewhere in ("db:2:shop:17000", "db:1:other:16999", "db:1:shop"):
+            stream.table.source = elsewhere
+            with pytest.raises(HistoryGone):
+                stream.run()
+
+
+def test_a_table_that_is_swapped_for_another_stops_where_only_changes_are_read() -> None:
+    for strategy in (Smart(column="updated_at"), Watermark(column="updated_at")):
+        stream = Stream(table=source(), strategy=strategy)
+        stream.table.source = "db:1:shop:16401"
+        stream.run()
+        stream.table.source = "db:1:shop:16999"
+        with pytest.raises(HistoryGone) as stopped:
+            stream.run()
+        assert "`strategy: checksum`" in (stopped.value.hint or "")
 
 
 def test_another_source_or_another_column_stops() -> None:
