@@ -231,6 +231,13 @@ def test_statements_for_a_new_table() -> None:
         ddl.order(TARGET, SCHEMA, Layout(sort_by=("nope",)))
 
 
+def test_bounds_of_a_key_are_kept_behind_the_hundred_columns_that_iceberg_measures() -> None:
+    columns = tuple(Column(name=f"c{number}", type=BIGINT) for number in range(102))
+    text = ddl.create(TARGET, Schema(columns=columns, key=("c99", "c100")), Layout(), None)
+    assert text.count("write.metadata.metrics.column.") == 1
+    assert "'write.metadata.metrics.column.c100' = 'truncate(16)'" in text
+
+
 def test_two_partitions_are_written_without_bringing_their_rows_together() -> None:
     schema = Schema(columns=(*SCHEMA.columns, Column(name="now", type=BOOLEAN)))
     halved = "'write.distribution-mode' = 'none'"

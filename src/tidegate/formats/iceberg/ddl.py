@@ -30,6 +30,7 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "20",
     "commit.manifest.min-count-to-merge": "20",
 }
+MEASURED = 100
 # Without partitions there is nothing to bring together before a write: a shuffle less in each merge.
 UNPARTITIONED = {f"write.{operation}.distribution-mode": "none" for operation in ("merge", "update", "delete")}
 # Two partitions are written side by side by every task; bringing their rows together would leave the work to two.
@@ -90,11 +91,18 @@ def create(target: Target, schema: Schema, layout: Layout, location: str | None)
         "format-version": str(layout.format_version),
         **PROPERTIES,
         **distribution(layout.partition_by, schema),
+        # Iceberg keeps bounds of the first hundred columns, unless it is told of others; those of the key spare a merge
+        # the files that cannot hold a row of it.
+        **{f"write.metadata.metrics.column.{name}": "truncate(16)" for name in schema.key if name in _late(schema)},
     }
     if schema.comment:
         parts.append(f"COMMENT {sql.string(schema.comment)}")
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
+
+
+def _late(schema: Schema) -> Sequence[str]:
+    return schema.names[MEASURED:]
 
 
 def distribution(partition_by: Sequence[str], schema: Schema) -> Mapping[str, str]:
