@@ -60,6 +60,15 @@ def test_a_steady_source_and_another_table_is_a_failure():
     assert not caught.value.retryable
 
 
+def test_a_source_that_computes_from_the_time_is_told_apart_from_a_wrong_table():
+    with pytest.raises(VerifyFailed) as caught:
+        judged(A, B, lambda: C)
+    assert "`source: {exclude: […]}`" in caught.value.hint
+    with pytest.raises(VerifyFailed) as caught:
+        judged(A, B, lambda: A)
+    assert "exclude" not in caught.value.hint
+
+
 def test_a_source_that_has_changed_is_no_failure_of_the_table():
     with pytest.raises(SourceMoved) as caught:
         judged(A, B, lambda: C, moved)

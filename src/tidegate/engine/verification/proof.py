@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 
 REPAIR = "Repair the table with `tidegate verify STREAM --repair`; until then no run continues from it."
+VARIES = (
+    "The source gave another answer when it was asked again, although nobody had written to it: a column is computed "
+    "from the time or at random, as by now(). Take it out of the `query:`, or leave it out: `source: {exclude: […]}`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,16 +186,17 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
 
     Raises:
         SourceMoved: the source has changed in between.
-        VerifyFailed: the source stood still and the sides differ, so the table is wrong.
+        VerifyFailed: the source stood still and the sides differ, so the table is wrong, or nobody can tell.
     """
     source, table = sides.source, sides.table
-    if source != table and again() != table:
+    if source != table and (asked_again := again()) != table:
         verify_unchanged()
+        varies = VARIES if asked_again != source else None
         what = "rows" if source.rows != table.rows else "fingerprints"
         raise VerifyFailed(
             f"stream {plan.stream.name!r}: {what} differ after the write: {counted(source.rows, 'row')} at the source, "
             f"{table.rows} in {plan.stream.target}; " + ("the rows are visible" if seen else "nothing was published"),
-            hint=REPAIR if seen else None,
+            hint=" ".join(filter(None, (varies, REPAIR if seen else None))) or None,
             load_id=plan.load_id,
         )
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
