@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from support.postgres import PostgresServer
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything
+from tidegate.dialects.postgresql import Postgresql
 from tidegate.errors import SourceError, SourceUnavailable
 from tidegate.sources.database import Database
 from tidegate.sources.database.probe import DatabaseProbe
+from tidegate.sources.shared.relation import of_table
 
 NARROW = {"max_connections": "12", "max_prepared_transactions": "0"}
 PARTITIONS = 800
@@ -109,6 +112,23 @@ def test_a_standby_that_does_not_wait_for_what_is_read(narrow: PostgresServer) -
             assert probe.session.rows("SELECT count(*) FROM public.buoys") == [(10,)]
     finally:
         standby.drop()
+
+
+def test_a_question_that_nobody_waits_for_any_longer_ends(pg_url: str) -> None:
+    """As when Spark has died while the source was asked."""
+    with psycopg.connect(pg_url, autocommit=True) as admin:
+        admin.execute("CREATE TABLE lights (id int)")
+    with source(pg_url, "lights").probe() as probe, ThreadPoolExecutor(1) as pool:
+        assert rows(probe) == 0
+        slow = ["SELECT pg_sleep(600)", "SELECT pg_sleep(601)"]  # each on a connection of its own
+        asked = pool.submit(probe.session.parallel, of_table(Postgresql(), "lights"), slow)
+        with psycopg.connect(pg_url, autocommit=True) as admin:
+            sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%(60_)'"
+            until = time.monotonic() + 30
+            while admin.execute(sleeping).fetchall() != [(2,)] and time.monotonic() < until:
+                time.sleep(0.05)
+        probe.cancel()
+        assert isinstance(asked.exception(timeout=30), SourceUnavailable)
 
 
 def caught_up(primary: psycopg.Connection, standby: PostgresServer) -> None:

@@ -199,6 +199,9 @@ class Session(Protocol):
     def close(self) -> None:
         """Ends every connection."""
 
+    def cancel(self) -> None:
+        """Ends what any thread asks at this moment, with an error there; where nothing can, that goes on to its end."""
+
     def in_snapshot(self, relation: Relation) -> Relation:
         """The relation as statements name it after `hold`, where a statement itself says of which moment it is."""
         return relation

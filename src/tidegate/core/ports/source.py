@@ -161,6 +161,9 @@ class Probe(Protocol):
     def verify_unchanged(self) -> None:
         """Called after the last row. Raises SourceMoved if the source changed and was read without a snapshot."""
 
+    def cancel(self) -> None:
+        """Ends a question that nobody waits for any longer, where the source can."""
+
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
         """Notes on the answers so far, for people: who holds the edge back, which files wait for a later run."""

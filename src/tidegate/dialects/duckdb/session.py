@@ -177,6 +177,10 @@ class DuckdbSession(PreSnapshotSession):
         """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
+    def cancel(self) -> None:
+        """At once."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Ends the connection, and lets writers in."""
         self._connection.close()

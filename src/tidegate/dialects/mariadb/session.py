@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from tidegate.dialects.mariadb import catalog
 from tidegate.dialects.mariadb.address import address_of
 from tidegate.dialects.mariadb.types import Native
 from tidegate.dialects.shared.answers import Answers
-from tidegate.errors import EnvironmentMissing
+from tidegate.errors import EnvironmentMissing, TidegateError
 
 try:
     import pymysql
@@ -181,6 +182,11 @@ class MariadbSession(PreSnapshotSession):
 
     def facts(self, schema: str, table: str) -> TableFacts:
         return catalog.facts(self, schema, table)
+
+    def cancel(self) -> None:
+        """From a connection of its own: this one waits for its answer."""
+        with suppress(TidegateError, pymysql.Error), closing(self._connect()) as other, other.cursor() as cursor:
+            cursor.execute(f"KILL QUERY {self.thread}")
 
     def close(self) -> None:
         if self._connection.open:

@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, cast
 from urllib.parse import quote
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -45,6 +46,8 @@ SETTINGS = (
 )
 # Each failed attempt needs another TRUNCATE that commits in the moment between the snapshot and the lock.
 ATTEMPTS = 5
+CANCELLED = 5.0
+"""Seconds for the server to take note that a statement is to end."""
 # A TRUNCATE waits for the lock of the session that holds the snapshot, and Spark would wait for the TRUNCATE for ever.
 LOCK_TIMEOUT = "-c lock_timeout=30s"
 # What output functions write must be the same text on every connection, whatever the client or the role has set; and
@@ -89,6 +92,7 @@ class PostgresqlSession(PreSnapshotSession):
         self.dialect = dialect
         self.name = connection.name
         self._options = encrypted(options_of(connection))
+        self._open: WeakSet[psycopg.Connection[Row]] = WeakSet()
         self._main = self._connect()
         self._snapshot: str | None = None
         self._varying: Relation | None = None
@@ -313,6 +317,12 @@ class PostgresqlSession(PreSnapshotSession):
         """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
+    def cancel(self) -> None:
+        """On each connection that is open."""
+        for each in tuple(self._open):
+            with suppress(psycopg.Error):  # one that was lost asks nothing
+                each.cancel_safe(timeout=CANCELLED)
+
     def close(self) -> None:
         """Ends the connection, and with it the snapshot."""
         self._main.close()
@@ -355,6 +365,7 @@ class PostgresqlSession(PreSnapshotSession):
         except psycopg.Error as error:
             where = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
             raise refused(self.name, where, error) from error
+        self._open.add(connection)
         self._ask(connection, SETTINGS)
         return connection
 

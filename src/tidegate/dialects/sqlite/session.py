@@ -179,6 +179,10 @@ class SqliteSession(PreSnapshotSession):
         """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)
 
+    def cancel(self) -> None:
+        """At once."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Ends the connection."""
         self._connection.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,10 @@ from tidegate.errors import SourceUnavailable, TidegateError, VerifyFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+REASON = 10.0
+"""Seconds in which a source that ended Spark's connections says why."""
 
 
 @contextmanager
@@ -48,11 +52,15 @@ def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerpri
         asked = pool.submit(ask)
         try:
             yield asked
-        except TidegateError as error:
+        except BaseException as error:
             # A question that a source refuses, for a bad value, ends the snapshot that Spark reads.
-            reason = asked.exception() if asked.done() or isinstance(error, SourceUnavailable) else None
-            if isinstance(reason, TidegateError) and reason is not error:
+            if isinstance(error, SourceUnavailable):
+                wait([asked], REASON)
+            reason = asked.exception() if asked.done() else None
+            if isinstance(error, TidegateError) and isinstance(reason, TidegateError) and reason is not error:
                 raise reason from error
+            if not asked.done():  # it may take hours, and nobody needs the answer
+                work.probe.cancel()
             raise
 
 

@@ -348,6 +348,10 @@ class DatabaseProbe(Probe):
         """Of what was asked up to the safe bound."""
         return upto_bound(self._stats, self.safe_bound())
 
+    def cancel(self) -> None:
+        """At the database."""
+        self.session.cancel()
+
     def notes(self) -> tuple[str, ...]:
         """Who holds the edge."""
         return tuple(self._notes)
