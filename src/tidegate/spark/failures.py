@@ -60,7 +60,8 @@ _KAFKA = re.compile(
 _DRIVER = re.compile(r"java\.sql\.(?!Timestamp\b|Date\b|Time\b)|PSQLException|SQLITE_|SQLiteException|SQLException")
 _DIED = re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE)
 # What py4j raises where the JVM died while it answered, and also where it has no answer: an argument that Java refuses.
-_NO_ANSWER = re.compile(r"^Py4JError\b", re.MULTILINE)
+# An error of Java is without its reason where the JVM died before it was asked for that.
+_NO_ANSWER = re.compile(r"^Py4J(?:Java)?Error\b", re.MULTILINE)
 # What the client of Spark Connect raises where the server is gone, or is another one that does not know the session.
 _SERVER_GONE = re.compile(
     r"StatusCode\.UNAVAILABLE|\[NO_ACTIVE_SESSION\]"
@@ -72,7 +73,7 @@ REFUSED_BY_CATALOG = (
 )
 CATALOG_LOST = "the lake's catalog cannot be reached or refused"
 # Of Java, of Spark, and of the drivers, which catch what Java raises or count for themselves.
-_NO_MEMORY = re.compile(r"OutOfMemoryError|Ran out of memory|maxResultBuffer|GC overhead limit")
+_NO_MEMORY = re.compile(r"OutOfMemory(?:Error|Exception)|OutOfDirectMemory|Ran out of memory|Cannot reserve additional")
 ENDED_WITHOUT_MEMORY = 3
 """What a Java that was started to end when its memory does not suffice ends with."""
 LONGEST_NAME = 255
@@ -243,7 +244,7 @@ def _lost(text: str, doing: str = "") -> SparkLost | None:
     if _SERVER_GONE.search(text):
         return SparkLost(f"the Spark Connect server was lost{doing}")
     if not _died(text):
-        return None
+        return OutOfMemory(f"Spark's memory did not suffice{doing}") if _NO_MEMORY.search(text) else None
     if _exit_code() == ENDED_WITHOUT_MEMORY:
         return OutOfMemory(f"Spark's process ended, because its memory did not suffice{doing}")
     return SparkLost(f"Spark's process ended{doing}")

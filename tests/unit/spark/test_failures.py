@@ -42,7 +42,7 @@ DRIVER = "org.duckdb.DuckDBDriver"
         ("in stage 3: PSQLException: ERROR: canceling statement due to conflict with recovery", SourceUnavailable),
         ("in stage 3: PSQLException: ERROR: out of shared memory\n  Hint: You might need to increase", SourceError),
         ("in stage 3: org.postgresql.util.PSQLException: Ran out of memory retrieving query results.", OutOfMemory),
-        ("in stage 3: PSQLException: Result set exceeded maxResultBuffer limit. Received:  9", OutOfMemory),
+        ("in stage 3: org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.", OutOfMemory),
         ("Job aborted: org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] x", OutOfMemory),
         ("in stage 3: java.sql.SQLRecoverableException: gone\n\tat java.sql/java.sql.DriverManager", SourceUnavailable),
         ("in stage 3: RuntimeException: x\n\tat java.sql/java.sql.Timestamp.valueOf(Timestamp.java:1)", WriteError),
@@ -166,7 +166,7 @@ def test_a_store_that_refuses_is_no_disk_that_is_full(text: str, said: str) -> N
     assert said in found.message
 
 
-@pytest.mark.parametrize("name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
+@pytest.mark.parametrize("name", ["Py4JError", "Py4JJavaError", "Py4JNetworkError", "ConnectionRefusedError"])
 def test_a_jvm_that_died_is_told_as_such(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_gateway", None)  # another test of this process may have one at work
     kind = type(name, (Exception,), {})

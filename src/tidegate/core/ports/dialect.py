@@ -118,16 +118,11 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdbc:
-    """How Spark reaches the database, and writes its SQL; the password is among the properties and nowhere else.
-
-    Args:
-        trips: the properties by which so many rows come in a round trip at most.
-    """
+    """How Spark reaches the database, and writes its SQL; the password is among the properties and nowhere else."""
 
     url: str
     properties: Mapping[str, str]
     escaped: Callable[[str], str] = str
-    trips: Callable[[int], Mapping[str, str]] = lambda rows: {"fetchsize": str(rows)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +196,7 @@ class Session(Protocol):
 
     def cancel(self) -> None:
         """Ends what any thread asks at this moment, with an error there; where nothing can, that goes on to its end."""
+        return
 
     def in_snapshot(self, relation: Relation) -> Relation:
         """The relation as statements name it after `hold`, where a statement itself says of which moment it is."""

@@ -163,6 +163,7 @@ class Probe(Protocol):
 
     def cancel(self) -> None:
         """Ends a question that nobody waits for any longer, where the source can."""
+        return
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]:

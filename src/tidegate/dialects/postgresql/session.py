@@ -75,13 +75,6 @@ TO_JDBC = {
 }
 
 
-# Statistics count a text as it lies on the disk, compressed. The driver counts what comes: after the first trip as many
-# rows come in one as there is room for, and where rows grow beyond that, it ends the load before Java's memory does.
-FIRST_TRIP = 16
-TRIP = "4p"
-"""Of Java's memory, in percent: several parts are read at a time."""
-
-
 class PostgresqlSession(PreSnapshotSession):
     """One probe's connections."""
 
@@ -295,7 +288,6 @@ class PostgresqlSession(PreSnapshotSession):
             url=f"jdbc:postgresql://{in_brackets(info.host)}:{info.port}/{quote(info.dbname, safe='')}",
             properties=properties,
             escaped=escaped,
-            trips=_trips,
         )
 
     def list_tables(self) -> list[tuple[str, str]]:
@@ -401,10 +393,3 @@ class PostgresqlSession(PreSnapshotSession):
             if self._failed is error:
                 raise
             raise self._failed from error
-
-
-def _trips(rows: int) -> dict[str, str]:
-    if rows <= FIRST_TRIP:
-        return {"fetchsize": str(rows)}
-    limits = {"adaptiveFetch": "true", "adaptiveFetchMaximum": str(rows), "maxResultBuffer": TRIP}
-    return {"fetchsize": str(FIRST_TRIP), **limits}

@@ -28,7 +28,7 @@ def is_small(files: Iterable[Any]) -> bool:
     Args:
         files: `ParquetFileFragment`s.
     """
-    return sum(group.total_byte_size for file in files for group in file.row_groups) <= BACK_BYTES
+    return sum(int(group.total_byte_size) for file in files for group in file.row_groups) <= BACK_BYTES
 
 
 def places_of(rows: pa.Table, keys: pa.Table) -> pa.Array:

@@ -170,7 +170,7 @@ class Database(Source[DatabaseProbe]):
         readings = [dialect.read(column) for column in own]
         properties = {
             **jdbc.properties,
-            **jdbc.trips(max(1, min(self.fetch_size, TRIP_BYTES // probe.row_bytes))),
+            "fetchsize": str(max(1, min(self.fetch_size, TRIP_BYTES // probe.row_bytes))),
             # Text compares otherwise in Spark than in the database.
             "pushDownPredicate": "false",
             "customSchema": ", ".join(
