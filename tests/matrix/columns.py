@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import psycopg
 
@@ -146,8 +145,6 @@ class Held:
         values = {one: row.get(number) for number, one in loaded.items()}
         held = self.rows.get(key, {})
         kept = {} if stream.versions and any(held.get(one) != value for one, value in values.items()) else held
-        if key in self.waiting or row[CODE] == source.refused:
-            kept = dict.fromkeys(kept, ANY)
         if stream.contract["add_column"] == "rescue":
             apart = {name: row.get(number) for number, name in source.read.items() if number not in loaded}
             values[RESCUED] = {name: value for name, value in apart.items() if value is not None} or None
@@ -216,7 +213,7 @@ class Held:
     def equals(self, source: Source, stream: Stream) -> bool:
         """Whether the table is the source, as far as it was loaded."""
         return all(
-            self.rows.get(key, {}).get(one) in (row.get(number), ANY)
+            self.rows.get(key, {}).get(one) == row.get(number)
             for key, row in source.rows.items()
             if stream.looks_at_all or row[AT] <= self.cursor
             for number, one in self.loaded(source).items()
@@ -233,11 +230,7 @@ class Held:
 
 
 def _same(found: Mapping[str, Any], wanted: Mapping[str, Any], *, named: bool) -> bool:
-    free = {name for name, value in wanted.items() if value is ANY}
-    known, held = (
-        {name: value for name, value in row.items() if value is not None and name not in free}
-        for row in (found, wanted)
-    )
+    known, held = ({name: value for name, value in row.items() if value is not None} for row in (found, wanted))
     return known == held or (not named and sorted(map(str, known.values())) == sorted(map(str, held.values())))
 
 
@@ -422,7 +415,7 @@ class Columns:
     def _stops(self, name: str, held: Held) -> bool:
         """Whether the source is another one than the position continues."""
         continues = not held.names or held.continues == self.source.relation
-        return not continues and self.streams[name].options["strategy"] in (CURSOR, "smart", "snapshot_diff")
+        return not continues and self.streams[name].options["strategy"] == CURSOR
 
     def _loads(self, name: str, held: list[Held], *, reset: bool = False) -> list[Held]:
         found = (one.load(self.source, self.streams[name], self.clock, reset=reset) for one in held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -124,8 +125,9 @@ def test_buckets_and_their_rows_are_the_same(probe, oracle):
 
 def test_the_edge_is_the_greatest_value(probe):
     def upto(bound) -> str | None:
-        probe.bound = bound
-        return probe.edge().upto
+        asked = copy(probe)  # a probe is opened with one bound
+        asked.bound = bound
+        return asked.edge().upto
 
     assert upto(TimeBound(column="changed_at")) == "2025-02-03 00:00:00.000000"
     assert upto(TimeBound(column="changed_at", lag=timedelta(microseconds=1))) == "2025-02-02 23:59:59.999999"
