@@ -92,7 +92,7 @@ class Node:
         return any(nearest(each, known) == key for each in self.items if each not in known)
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Refuses keys that nobody reads. Raises ConfigError: every such key, each with the nearest known one."""
+        """Refuses unknown keys. Raises ConfigError: every unknown key, each with the nearest known one."""
         known, problems = tuple(known), Problems()
         for key, node in self.items.items():
             if key not in known:

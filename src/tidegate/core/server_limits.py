@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tidegate.errors import SourceError, SourceUnavailable
+
 
 @dataclass(frozen=True, slots=True)
 class ServerLimit:
@@ -18,6 +20,10 @@ class ServerLimit:
     reason: str
     hint: str
     passes: bool = True
+
+    def error(self, message: str) -> SourceError:
+        """The error with that message."""
+        return (SourceUnavailable if self.passes else SourceError)(message, hint=self.hint)
 
 
 LIMITS = (

@@ -28,7 +28,7 @@ SEPARATOR = " "
 
 
 def without(columns: Schema, names: Iterable[str]) -> Schema:
-    """The other columns. Raises ColumnMissing: one of the names is none of theirs."""
+    """The columns without these. Raises ColumnMissing: there is no column of one of these names."""
     left = set(names)
     missing = sorted(left - set(columns.names))
     if missing:

@@ -104,7 +104,7 @@ class Cursor:
     def up_to_now(self, rows: DataFrame, watermark: str | None) -> DataFrame:
         """Without the rows whose time is ahead of the clock: a watermark there would hide all that come until then.
 
-        A time without a zone is ahead where it is in every zone; of a text nobody knows.
+        A time without a zone counts as ahead only if it is ahead in every zone; a text never does.
 
         Args:
             watermark: of the last load.

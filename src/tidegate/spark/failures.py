@@ -372,10 +372,7 @@ def _source_failure(job: str, text: str, doing: str) -> SourceError | None:
 def _limited(text: str, doing: str) -> SourceError | None:
     """What the server refuses for now."""
     limit = limit_of(text)
-    if limit is None:
-        return None
-    kind = SourceUnavailable if limit.passes else SourceError
-    return kind(f"{limit.reason}, while {doing}", hint=limit.hint)
+    return None if limit is None else limit.error(f"{limit.reason}, while {doing}")
 
 
 def failed_in_a_job(text: str) -> bool:

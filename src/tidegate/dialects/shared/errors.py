@@ -30,10 +30,7 @@ def login_refused(name: str, where: str) -> SourceRefused:
 def limited(name: str, text: str) -> SourceError | None:
     """What the server refuses for now, by its own words."""
     limit = limit_of(text)
-    if limit is None:
-        return None
-    kind = SourceUnavailable if limit.passes else SourceError
-    return kind(f"connection {name!r}: {limit.reason}", hint=limit.hint)
+    return None if limit is None else limit.error(f"connection {name!r}: {limit.reason}")
 
 
 def unreachable(name: str, where: str, reason: str) -> SourceUnavailable:
