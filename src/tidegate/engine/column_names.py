@@ -33,8 +33,8 @@ def renamed(recovered: RecoveryState, probe: Probe, writer: Writer) -> RecoveryS
     """The position by the names that the columns of the source have now."""
     table, since = recovered.table, recovered.since
     known = table.since_load.source_columns
-    if known is None or since is None or table.schema is None:
-        return recovered
+    if known is None or not known.relation or since is None or table.schema is None:
+        return recovered  # where names alone tell columns apart, none is renamed, and files are not listed for it
     names = follow(known, probe.schema(), table.schema)
     if names is None or not names.moved:
         return recovered

@@ -214,6 +214,20 @@ def test_who_compares_a_table_asks_for_the_whole_answer(api, tmp_path):
     assert conditions == [False, True, False, True]
 
 
+def test_what_is_new_is_listed_also_where_columns_were_asked_for_before(api, tmp_path):
+    incremental = {"cursor_path": "at", "start_param": "since", "initial_value": "2020"}
+    request = Request(url=f"{api.url}/readings", records="$.data", paginator=PAGES, incremental=incremental)
+    source, state = Http(http=request, folder=tmp_path, stream="s"), {}
+    for number in (1, 2):
+        api.readings.append(reading(number))
+        with source.probe() as probe:
+            if state:
+                probe.schema()
+            probe.files.fetch(state)
+            state = probe.files.progress
+            assert len(probe.files.listing(None).ready.files) == number
+
+
 def test_the_first_of_several_pages_says_nothing_of_the_others(api):
     api.readings = [reading(0)]
     _, state = asked(api, records="$.data", paginator=PAGES)

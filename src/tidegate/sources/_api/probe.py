@@ -86,6 +86,8 @@ class ApiProbe(FilesProbe):
             last = [since, *self._batches.after(since.batch)][-1]
             self._batches.drop_after(last.batch)
             self._progress = self._next(last)
+            self._listing = None  # of whoever asked for columns before
+            self._forget_answers()
 
     def ahead(self) -> int:
         """Records of the answer whose cursor is ahead of the clock."""

@@ -117,9 +117,13 @@ class FilesProbe(FrameProbe, ListedFiles):
         """The files that are read and tell the columns from here on."""
         with self._looking:
             self._chosen, self._before = {file.path: file.loaded for file in files}, dict(columns)
-            self._statements, self._viewed = None, False
-            self._stats.clear()
-            self.__dict__.pop("_partitioned", None)
+            self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Of the files that were read until now."""
+        self._statements, self._viewed = None, False
+        self._stats.clear()
+        self.__dict__.pop("_partitioned", None)
 
     def version(self) -> str:
         """Of the contents of all files."""
