@@ -56,7 +56,9 @@ def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answ
             whole = f"CASE {of.raw} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {of.raw} END"
             return f"try_cast({whole} AS {kind.spark})"
         case Kind.FLOAT:
-            return f"try_cast({of.raw} AS {kind.spark})"
+            # Digits beyond the type are cast to infinity, which nobody wrote.
+            found = f"try_cast({of.raw} AS {kind.spark})"
+            return f"CASE WHEN NOT ({of.raw} RLIKE '[0-9]' AND abs({found}) = double('Infinity')) THEN {found} END"
         case Kind.DECIMAL:
             unsigned = (column.native or "").endswith("unsigned")
             return _decimal(kind, of, unsigned=unsigned)

@@ -35,6 +35,25 @@ def test_events_as_deep_as_spark_reads_them_are_loaded_and_deeper_ones_wait(log_
     assert {row[0]: row[1].count("[") for row in log.rows()} == {1: 2, 2: 500, 3: 980}
 
 
+def test_a_number_beyond_a_double_waits_and_an_infinity_that_was_written_does_not(log_of):
+    log = log_of(
+        source={
+            "path": "events/*.json",
+            "envelope": {"kind": "debezium", "columns": {"id": "bigint", "price": "double"}},
+        },
+        strategy={"kind": "cdc", "bad_events": "quarantine"},
+    )
+    lines = (
+        f'{{"before": null, "after": {{"id": {number}, "price": {price}}}, "op": "c", '
+        f'"source": {json.dumps({**ORDER, "sequence": json.dumps([str(number), str(number)])})}}}\n'
+        for number, price in enumerate(("1e400", "-1e400", "1e308", '"-Infinity"'))
+    )
+    log.raw("events.json", "".join(lines).encode())
+    outcome = log.loaded()
+    assert (outcome.rows_read, outcome.rows_quarantined) == (4, 2)
+    assert log.rows() == [(2, 1e308), (3, float("-inf"))]
+
+
 LONG = 'é\n"' + "x" * 30_000_000
 ORDER = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": 10}
 WAYS = {"id": "bigint", "price": "decimal(10,2) as bytes", "note": "text"}
