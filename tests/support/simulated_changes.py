@@ -242,10 +242,10 @@ class ChangeServer(SimulatedServer):
         self.database.execute("DELETE FROM dbo.orders; DELETE FROM ct.orders")
         self.database.execute("UPDATE ct.versions SET latest = latest + 1, least = latest + 1")
 
-    def forget(self, version: int) -> None:
-        """Has the cleanup task of change tracking remove what is older than that version."""
-        self.database.execute("UPDATE ct.versions SET least = ?", [version])
-        self.database.execute("DELETE FROM ct.orders WHERE version < ?", [version])
+    def forget(self) -> None:
+        """Has the cleanup task of change tracking remove what is older than the last version."""
+        self.database.execute("UPDATE ct.versions SET least = latest")
+        self.database.execute("DELETE FROM ct.orders WHERE version < (SELECT latest FROM ct.versions)")
 
     def _apply(self, statement: Sequence[Change]) -> None:
         for change in statement:
