@@ -97,6 +97,26 @@ def test_rows_are_read_in_the_probes_snapshot(place: Place, spark: SparkSession)
         assert probe.count(Everything()) == 52
 
 
+@at("postgresql")
+def test_rows_are_as_wide_as_they_are_read_however_they_are_stored(place: Place) -> None:
+    """PostgreSQL compresses long values and puts them aside; an ordinary table has no tree of partitions."""
+    place.run(
+        "CREATE TABLE narrow AS SELECT n, md5(n::text) AS note FROM generate_series(1, 5000) n",
+        "CREATE TABLE parts (n int, note text) PARTITION BY RANGE (n)",
+        "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9000)",
+        "INSERT INTO parts SELECT * FROM narrow",
+        "ANALYZE narrow, parts",
+        "CREATE TABLE wide AS SELECT n, repeat(md5(n::text), 32768) AS doc FROM generate_series(1, 3) n",
+    )
+    widths = {}
+    for table in ("narrow", "parts", "wide"):
+        with place.source(table).probe() as probe:
+            widths[table] = probe.row_bytes
+    assert all(40 < widths[table] < 100 for table in ("narrow", "parts"))
+    assert 2**20 < widths["wide"] < 2**20 + 100
+    assert {facts.rows for facts in table_facts(place.connection, "public.n*")} == {5000}
+
+
 @at("duckdb", "mariadb", "postgresql")
 def test_keys_identity_and_clock(place: Place) -> None:
     """A key is unique only where the database says so, and its columns are never NULL."""

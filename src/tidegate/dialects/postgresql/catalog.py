@@ -29,6 +29,7 @@ SETS = re.compile(
     re.IGNORECASE,
 )
 ENDLESS = {"MINVALUE", "MAXVALUE", "'-infinity'", "'infinity'"}
+SOME_ROWS = 20
 UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
 
@@ -233,15 +234,31 @@ def inheriting(session: DescribingSession, relation: Relation) -> list[str]:
     return [name for (name,) in rows]
 
 
+def _kept_in(oid: int) -> str:
+    """The table itself, or its partitions; an ordinary table has no tree of them."""
+    tree = f"SELECT {oid} UNION SELECT relid FROM pg_partition_tree({oid})"
+    return f"pg_class c WHERE c.relkind <> 'p' AND c.oid IN ({tree})"
+
+
 def row_bytes(session: DescribingSession, relation: Relation) -> int:
-    """From the table's size and the planner's row count; a guess for what has neither."""
+    """From the table's size and the planner's row count; a guess for what has neither.
+
+    What is stored out of line is compressed there, so that some rows are looked at, too.
+    """
     if not relation.parts:
         return UNKNOWN_ROW_BYTES
-    ((size, rows),) = session.rows(
-        "SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint, coalesce(sum(c.reltuples), 0)::bigint "
-        f"FROM pg_partition_tree({oid_of(session, relation)}) t JOIN pg_class c ON c.oid = t.relid AND t.isleaf"
+    oid = oid_of(session, relation)
+    ((size, rows, out_of_line, readable),) = session.rows(
+        "SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint, coalesce(sum(c.reltuples), 0)::bigint, "
+        f"bool_or(pg_relation_size(nullif(c.reltoastrelid, 0)) > 0), has_table_privilege({oid}, 'SELECT') "
+        f"FROM {_kept_in(oid)}"
     )
-    return max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
+    stored = max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
+    if not (out_of_line and readable):
+        return stored
+    some = f"(SELECT * FROM {relation.sql} LIMIT {SOME_ROWS})"
+    ((shown,),) = session.rows(f"SELECT coalesce(avg(octet_length(s::text)), 0)::bigint FROM {some} AS s")
+    return max(stored, int(shown))
 
 
 def ranges(session: DescribingSession, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
@@ -342,10 +359,7 @@ def facts(session: DescribingSession, schema: str, table: str) -> TableFacts:
         "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
         f"WHERE i.indrelid = {oid} AND i.indisvalid AND k.place <= i.indnkeyatts GROUP BY i.indexrelid, i.indisprimary"
     )
-    ((rows,),) = session.rows(
-        "SELECT greatest(sum(c.reltuples), 0)::bigint "
-        f"FROM pg_partition_tree({oid}) t JOIN pg_class c ON c.oid = t.relid AND t.isleaf"
-    )
+    ((rows,),) = session.rows(f"SELECT greatest(sum(c.reltuples), 0)::bigint FROM {_kept_in(oid)}")
     return TableFacts(
         schema=schema,
         table=table,
