@@ -130,9 +130,20 @@ class LoadContext:
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
-        """A separate session for the load, with reports of its jobs; see `RunContext.session`."""
+        """A separate session for the load, with reports of its jobs; see `RunContext.session`.
+
+        Wide rows are read one by one: a batch of columns has some thousand rows, and each column at most 2 GiB.
+        """
         with self.context.announced_session(self.journal, small=small) as session:
+            if self.probe.row_bytes >= WIDE_ROW:
+                for name in BATCHES:
+                    session.conf.set(name, "false")
             yield session
+
+
+WIDE_ROW = 64 * 1024
+"""Bytes on average, from which on a few thousand rows do not lie in memory at once."""
+BATCHES = ("spark.sql.iceberg.vectorization.enabled", "spark.sql.parquet.enableVectorizedReader")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

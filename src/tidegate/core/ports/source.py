@@ -68,6 +68,11 @@ class Probe(Protocol):
         """Detection that the source was restored from a backup."""
         return None
 
+    @property
+    def row_bytes(self) -> int:
+        """Of a row on average, as the source estimates it; 0 where it does not."""
+        return 0
+
     @abstractmethod
     def schema(self) -> Schema:
         """The columns that a load reads.
