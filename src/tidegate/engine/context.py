@@ -30,6 +30,11 @@ def _never() -> bool:
     return False
 
 
+WIDE_ROW = 64 * 1024
+"""Bytes on average, from which on a few thousand rows do not lie in memory at once."""
+BATCHES = ("spark.sql.iceberg.vectorization.enabled", "spark.sql.parquet.enableVectorizedReader")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """What all streams of a run share.
@@ -139,11 +144,6 @@ class LoadContext:
                 for name in BATCHES:
                     session.conf.set(name, "false")
             yield session
-
-
-WIDE_ROW = 64 * 1024
-"""Bytes on average, from which on a few thousand rows do not lie in memory at once."""
-BATCHES = ("spark.sql.iceberg.vectorization.enabled", "spark.sql.parquet.enableVectorizedReader")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

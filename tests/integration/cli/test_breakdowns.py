@@ -131,7 +131,10 @@ def test_a_warehouse_that_is_full(tidegate, workspace, shop, spark):
         before = workspace.snapshots("shop.orders")
         add(shop, 4000, 800)
         tidegate("run").refuses("write", 1, "warehouse", "make room")
-        assert workspace.snapshots("shop.orders") == before  # its branch stays where not even its end has room
+        assert workspace.snapshots("shop.orders") == before
+        assert sorted(row["id"] for row in workspace.rows("shop.orders")) == [1, 2, 3]
+        branches = set(workspace.table("shop.orders").metadata.refs) - {"main"}
+        assert all(name.startswith("tidegate_") for name in branches), "one stays where not even its end has room"
         subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
         complete(tidegate, workspace, 4000)
 

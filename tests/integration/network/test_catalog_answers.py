@@ -68,5 +68,6 @@ def test_a_catalog_that_is_lost_once_it_has_published(workspace, proxy, spark, s
         assert (outcome.error.code, "catalog was lost" in outcome.error.message) == ("commit_unknown", True)
         proxy.fault = healthy
         assert read()[0] == shop.ids
+        assert run(workspace, spark).outcome is Result.UNCHANGED
         shop.add()  # the load after it drops the branch that nobody could drop
         settled(workspace, spark, shop, read)
